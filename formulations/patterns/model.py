@@ -27,8 +27,8 @@ class Form:
     Attributes
     ----------
     slot, times
-        Slots that each way takes, shape (W, E), -1 for none, and how many of each. All slots of a
-        job are on different nodes.
+        Slots that each way takes, shape (W, E), -1 for none, and how many of each. E is the same
+        for all forms of a model. All slots of a job are on different nodes.
     jobs
         Index of each job, shape (n,).
     value

@@ -1,35 +1,56 @@
 """The plan for a round of tasks by patterns: priced, rounded, dealt to tasks, and proven."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from ronda.formulations.patterns.of_tasks import TaskModel, model_of
 from ronda.instances.base import Rows
-from ronda.instances.clock import Deadline
+from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.plan import SolveRecord, StopReason, closes
 from ronda.instances.tasks.arrays import TaskPlan, TaskRound
 from ronda.solvers.patterns.dealing import matched, patched, seated
-from ronda.solvers.patterns.pricing import price
+from ronda.solvers.patterns.pricing import SlotPrices, price
 from ronda.solvers.patterns.rounding import dive, fill, laid
 
 LARGE = 30_000
 """The number of nodes from which whole patterns alone fill nearly all nodes, without a dive."""
 
+PLACE_S, DEAL_S = 4e-6, 1e-6
+"""The seconds of a processor per task to round prices to a plan, and of its last part."""
+
 
 def solve_tasks(
-    round: TaskRound, *, gap: float = 1.5e-3, deadline: Deadline | None = None, seed: int = 0
+    round: TaskRound,
+    *,
+    gap: float = 1.5e-3,
+    deadline: Deadline | float | None = None,
+    seed: int = 0,
 ) -> TaskPlan:
-    """Return a plan for a round of tasks, with a bound on every plan."""
-    deadline = deadline or Deadline()
+    """Return a plan for a round of tasks, with a bound on every plan.
+
+    Prices are improved until the relaxation is within `gap` of their bound, a share of it. The plan
+    itself may be further away. The same round and seed give the same plan unless the deadline ends
+    the search for prices.
+    """
+    deadline = Deadline.of(deadline)
     whole = model_of(round)
     built_s = deadline.elapsed()
-    priced = price(whole.model, gap)
-    if round.nodes < LARGE:
-        dive(priced)
+    priced, stop = SlotPrices.at_zero(whole.model), StopReason.STAGNATION
+    with ending(deadline.sooner(deadline.paced(PLACE_S * round.tasks)).end):
+        try:
+            price(priced, gap)
+            if round.nodes < LARGE:
+                dive(priced)
+        except OutOfTimeError:
+            stop = StopReason.TIME_LIMIT
     ranges = laid(priced)
     way = np.full(round.tasks, -1)
     matched(whole.model, ranges.supply(), priced.prices, way)
-    fill(priced, ranges, way)
-    seats = patched(whole.model, seated(whole.model, ranges, way, seed), way, priced.unit)
+    with ending(deadline.sooner(deadline.paced(DEAL_S * round.tasks)).end):
+        with suppress(OutOfTimeError):
+            fill(priced, ranges, way)
+        seats = patched(whole.model, seated(whole.model, ranges, way, seed), way, priced.unit)
     task, node = _placed(whole, way, seats.job, seats.node)
     once = np.flatnonzero(np.diff(task, prepend=-1))  # one slice of each task
     own, pool = task[once], round.pool[round.node_kind[node[once]]]
@@ -40,7 +61,7 @@ def solve_tasks(
         objective=objective,
         bound=max(priced.bound, objective),
         node_price=priced.unit[whole.class_of],
-        stop=StopReason.GAP if closes(priced.bound, objective, gap) else StopReason.STAGNATION,
+        stop=StopReason.GAP if closes(priced.bound, objective, gap) else stop,
         record=SolveRecord(
             seed=seed,
             build_s=built_s,

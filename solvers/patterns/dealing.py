@@ -1,21 +1,22 @@
 """Which job gets which slot on which node, with groups apart."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from ronda.formulations.patterns.model import TOLERANCE, NodeModel
 from ronda.instances.base import Floats, Rows
-from ronda.instances.clock import checkpoint
+from ronda.instances.clock import OutOfTimeError, watched
 from ronda.solvers.patterns.master import PatternMaster
 from ronda.solvers.patterns.rounding import Ranges
 
 CLOSE = (0.002, 0.01, 0.05, 0.25)
 """The widths of the tiers that share slots."""
 
-ROUNDS, TRIES, ALIKE = 12, 200, 200
-"""The most rounds in which jobs choose slots, places that a clashing slice tries, and jobs that a
-node with room is offered."""
+ROUNDS, TRIES, ALIKE = 12, 200, 100
+"""The most rounds in which jobs choose slots, places that a clashing slice tries, and jobs of
+a form that nodes with room are offered."""
 
 
 def matched(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> None:
@@ -24,22 +25,22 @@ def matched(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> None
     A linear program says how many jobs of each tier at the prices (Q,) get each way. Within a tier
     it is those that lose most by another one. What its fractions leave over, jobs choose.
     """
+    if not supply.any():
+        return
     supply = supply.copy()
     master = PatternMaster(model, (), prices, CLOSE, supply)
-    solved = master.solve()
-    if solved is not None:
-        prices = solved[1]
-        for form, tier, share in zip(model.forms, master.tiers, master.shares(), strict=True):
-            net, whole = form.net(prices), np.floor(share + 1e-6)
-            for w in range(len(form.slot)):
-                other = np.delete(net, w, axis=1).max(axis=1)
-                rows = np.flatnonzero((way[form.jobs] < 0) & (whole[tier, w] > 0))
-                order = rows[np.lexsort((other[rows] - net[rows, w], tier[rows]))]
-                rank = np.arange(len(order)) - np.searchsorted(tier[order], tier[order])
-                got = form.jobs[order[rank < whole[tier[order], w]]]
-                way[got] = w
-                used = form.slot[w] >= 0
-                np.subtract.at(supply, form.slot[w, used], form.times[w, used] * len(got))
+    prices = master.solve()[1]
+    for form, tier, share in zip(model.forms, master.tiers, master.shares(), strict=True):
+        net, whole = form.net(prices), np.floor(share + 1e-6)
+        for w in range(len(form.slot)):
+            other = np.delete(net, w, axis=1).max(axis=1)
+            rows = np.flatnonzero((way[form.jobs] < 0) & (whole[tier, w] > 0))
+            order = rows[np.lexsort((other[rows] - net[rows, w], tier[rows]))]
+            rank = np.arange(len(order)) - np.searchsorted(tier[order], tier[order])
+            got = form.jobs[order[rank < whole[tier[order], w]]]
+            way[got] = w
+            used = form.slot[w] >= 0
+            np.subtract.at(supply, form.slot[w, used], form.times[w, used] * len(got))
     for each in (prices, np.zeros_like(prices)):
         chosen(model, supply, each, way)
 
@@ -51,7 +52,6 @@ def chosen(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> None:
     others choose again. Changes `way` and `supply`.
     """
     for _ in range(ROUNDS):
-        checkpoint()
         wants = [_best(model, f, supply, prices, way) for f in range(len(model.forms))]
         if not any(len(own[0]) for own in wants):
             return
@@ -73,7 +73,7 @@ def _best(
     model: NodeModel, f: int, supply: Floats, prices: Floats, way: Rows
 ) -> tuple[Rows, Rows, Floats, Rows, Rows]:
     """Return the jobs of a form that want a way: job, way, what they lose by the next, slots."""
-    form, width = model.forms[f], max(other.slot.shape[1] for other in model.forms)
+    form = model.forms[f]
     rows = np.flatnonzero(way[form.jobs] < 0)
     there = (np.append(supply, np.inf)[form.slot] >= form.times).all(axis=1)
     net = form.value[rows] - form.cost(prices)
@@ -84,9 +84,7 @@ def _best(
     margin = top - np.maximum(net.max(axis=1), 0.0)
     some = top > 0
     rows, best = rows[some], best[some]
-    pad = ((0, 0), (0, width - form.slot.shape[1]))
-    slot = np.pad(form.slot[best], pad, constant_values=-1)
-    return form.jobs[rows], best, margin[some], slot, np.pad(form.times[best], pad)
+    return form.jobs[rows], best, margin[some], form.slot[best], form.times[best]
 
 
 @dataclass(eq=False)
@@ -194,7 +192,8 @@ def _separate(model: NodeModel, seats: Seats, way: Rows, seed: int) -> None:
 def patched(model: NodeModel, seats: Seats, way: Rows, unit: Floats) -> Seats:
     """Return places with further jobs on nodes that have a free place, and note their ways.
 
-    Jobs that are worth most for the resources that they take come first.
+    Jobs that are worth most for the resources that they take come first. If the time ends, the
+    nodes so far are the answer.
     """
     free = model.capacity.repeat(model.count, axis=0) * (1 + TOLERANCE)
     owner = np.arange(len(model.count)).repeat(model.count)
@@ -203,24 +202,26 @@ def patched(model: NodeModel, seats: Seats, way: Rows, unit: Floats) -> Seats:
     for r in range(free.shape[1]):
         free[:, r] -= np.bincount(seats.node, model.size[seats.slot, r], len(free))
     job, which, slot = _offers(model, way, unit)
-    node = seats.node[model.group[seats.job] >= 0]
-    group = model.group[seats.job[model.group[seats.job] >= 0]]
-    span = int(model.group.max(initial=-1)) + 1
-    seen = set((node * span + group).tolist())
+    size, group = model.size[slot], model.group[job]
+    offered = [np.flatnonzero(model.supplied[slot, k]) for k in range(len(model.count))]
+    own = model.group[seats.job]
+    seen = set(zip(seats.node[own >= 0].tolist(), own[own >= 0].tolist(), strict=True))
     more = list[tuple[int, int, int]]()
-    size, smallest = model.size[slot], model.size[slot].min(axis=0, initial=np.inf)
-    for n in open_nodes[(smallest <= free[open_nodes]).all(axis=1)].tolist():
-        near = np.flatnonzero(model.supplied[slot, owner[n]] & (way[job] < 0))
-        near = near[(size[near] <= free[n]).all(axis=1)]
-        while len(near):
-            i, near = int(near[0]), near[1:]
-            j, q, g = int(job[i]), int(slot[i]), int(model.group[job[i]])
-            if g < 0 or n * span + g not in seen:
-                way[j] = which[i]
-                free[n] -= size[i]
-                seen.add(n * span + g)
-                more.append((n, q, j))
-                near = near[(way[job[near]] < 0) & (size[near] <= free[n]).all(axis=1)]
+    smallest = size.min(axis=0, initial=np.inf)
+    with suppress(OutOfTimeError):
+        for n in watched(open_nodes[(smallest <= free[open_nodes]).all(axis=1)].tolist()):
+            near = offered[owner[n]]
+            near = near[(way[job[near]] < 0) & (size[near] <= free[n]).all(axis=1)]
+            while len(near):
+                i, near = int(near[0]), near[1:]
+                pair = n, int(group[i])
+                if pair not in seen:
+                    way[job[i]] = which[i]
+                    free[n] -= size[i]
+                    more.append((n, int(slot[i]), int(job[i])))
+                    if pair[1] >= 0:
+                        seen.add(pair)
+                    near = near[(way[job[near]] < 0) & (size[near] <= free[n]).all(axis=1)]
     added = np.array(more, dtype=np.int64).reshape(-1, 3).T
     columns = zip((seats.node, seats.slot, seats.job), added, strict=True)
     return Seats(*(np.concatenate(pair) for pair in columns))

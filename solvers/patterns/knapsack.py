@@ -7,7 +7,11 @@ import numpy as np
 
 from ronda.formulations.patterns.model import TOLERANCE, NodeModel
 from ronda.instances.base import Floats, Rows
-from ronda.solvers.exact.highs import PRECISE, PRECISION, silent
+from ronda.instances.clock import left_s
+from ronda.solvers.exact.highs import PRECISE, PRECISION, run, silent
+
+MOST_NODES = 1000
+"""The most nodes of a branch and bound."""
 
 MIP_ERROR = 1e-6
 """The relative error that is allowed for in a bound from branch and bound."""
@@ -63,14 +67,21 @@ class Knapsack:
     def _exact(self, useful: Rows, profit: Floats, gap: float) -> tuple[float, Floats]:
         """Return a bound and a pattern by branch and bound, of some slots only."""
         precise = {f"{name}_feasibility_tolerance": PRECISION for name in PRECISE}
-        solver = silent(mip_rel_gap=gap, mip_abs_gap=0.0, mip_heuristic_effort=0.0, **precise)
+        solver = silent(
+            mip_rel_gap=gap,
+            mip_abs_gap=0.0,
+            mip_heuristic_effort=0.0,
+            mip_max_nodes=MOST_NODES,
+            **precise,
+        )
         unit = float(profit[useful].max())
         lp = self._model(useful, profit[useful] / unit, self.most[useful])
         lp.integrality_ = [highspy.HighsVarType.kInteger] * len(useful)
         solver.passModel(lp)
-        solver.run()
+        run(solver, left_s())
         info, pattern = solver.getInfo(), np.zeros(len(self.slots))
-        pattern[useful] = np.round(solver.getSolution().col_value)
+        if info.primal_solution_status == highspy.kSolutionStatusFeasible:
+            pattern[useful] = np.round(solver.getSolution().col_value)
         if (pattern @ self.size > self.capacity * (1 + TOLERANCE)).any():
             pattern[:] = 0.0
         return -info.mip_dual_bound * unit * (1 + MIP_ERROR), pattern

@@ -7,8 +7,9 @@ import numpy as np
 
 from ronda.formulations.patterns.model import Form, NodeModel
 from ronda.instances.base import Floats, Ints, Rows
-from ronda.instances.clock import left_s
+from ronda.instances.clock import OutOfTimeError, left_s
 from ronda.solvers.exact.highs import run, silent
+from ronda.solvers.exact.threads import SolverError
 from ronda.solvers.patterns.knapsack import Knapsack
 
 FIRST_TIERS = 8
@@ -124,10 +125,15 @@ class PatternMaster:
             self._lp.addCols(n, np.array(cost), np.zeros(n), most, len(rows), begin, rows, numbers)
         return len(cost)
 
-    def solve(self) -> tuple[float, Floats, Floats] | None:
-        """Return the optimum, prices of slots (Q,) and nodes per pattern; None out of time."""
-        if run(self._lp, left_s()) != highspy.HighsModelStatus.kOptimal:
-            return None
+    def solve(self) -> tuple[float, Floats, Floats]:
+        """Return the optimum, prices of slots (Q,) and the number of nodes of each pattern.
+
+        Raises
+        ------
+        OutOfTimeError
+            If the time ends.
+        """
+        _run(self._lp)
         answer = self._lp.getSolution()
         prices = np.maximum(0.0, -np.array(answer.row_dual[: len(self.model.size)]))
         share = np.array(answer.col_value[self._demand :])
@@ -149,8 +155,8 @@ class PatternMaster:
         most = np.full(n, highspy.kHighsInf)
         self._lp.changeColsBounds(n, columns, whole.astype(float), most)
 
-    def by_sums(self) -> tuple[float, Floats, Floats] | None:
-        """Return optimum, prices of slots (Q,) and of resources of classes (K, R) without patterns.
+    def by_sums(self) -> tuple[Floats, Floats]:
+        """Return prices of slots (Q,) and of the resources of classes (K, R) without patterns.
 
         All nodes of a class count as one, which is a weaker relaxation.
         """
@@ -172,8 +178,17 @@ class PatternMaster:
             amount = np.hstack([np.full((m, 1), -1.0), sack.size / unit[k]]).ravel()
             begin, most = (np.arange(m) * width).astype(np.int32), np.full(m, highspy.kHighsInf)
             lp.addCols(m, np.zeros(m), np.zeros(m), most, len(index), begin, index, amount)
-        if run(lp, left_s()) != highspy.HighsModelStatus.kOptimal:
-            return None
+        _run(lp)
         duals = np.maximum(0.0, -np.array(lp.getSolution().row_dual))
-        best = -lp.getInfo().objective_function_value
-        return best, duals[: len(model.size)], duals[rows:].reshape(classes, resources) / unit
+        return duals[: len(model.size)], duals[rows:].reshape(classes, resources) / unit
+
+
+def _run(lp: highspy.Highs) -> None:
+    """Solve a linear program; raise OutOfTimeError if the time ends, SolverError if it fails."""
+    status = run(lp, left_s())
+    if status == highspy.HighsModelStatus.kTimeLimit:
+        raise OutOfTimeError
+    if status != highspy.HighsModelStatus.kOptimal:
+        raise SolverError(
+            f"HiGHS says of the program of patterns: {lp.modelStatusToString(status)}"
+        )

@@ -36,11 +36,19 @@ class SlotPrices:
     sacks: list[Knapsack]
     prices: Floats
     unit: Floats
-    bound: float = math.inf
+    bound: float
     relaxed: float = 0.0
     master: PatternMaster | None = None
     share: Floats = field(default_factory=lambda: np.zeros(0))
     turns: int = 0
+
+    @classmethod
+    def at_zero(cls, model: NodeModel) -> "SlotPrices":
+        """Return prices of 0, at which every job runs."""
+        slots, classes = model.supplied.shape
+        sacks, prices = [Knapsack(model, k) for k in range(classes)], np.zeros(slots)
+        bound = bound_at(model, prices, np.zeros(classes))
+        return cls(model, sacks, prices, np.zeros_like(model.capacity), bound)
 
 
 def bound_at(model: NodeModel, prices: Floats, tops: Floats) -> float:
@@ -52,50 +60,40 @@ def bound_at(model: NodeModel, prices: Floats, tops: Floats) -> float:
     return math.fsum(terms) + ROUNDING * (size + float(model.count @ tops))
 
 
-def price(model: NodeModel, tolerance: float) -> SlotPrices:
-    """Return prices whose bound is close to the relaxation, as a share of it.
+def price(out: SlotPrices, tolerance: float) -> None:
+    """Improve prices until their bound is close to the relaxation, as a share of it.
 
     Each turn prices slots halfway between the best prices so far and those of the master. All nodes
-    are filled at these prices one pattern after another, and these patterns enter. If the time ends
-    (`ronda.instances.clock.ending`), the prices so far are the answer.
+    are filled at these prices one pattern after another, and these patterns enter.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the time ends (`ronda.instances.clock.ending`); the prices so far can be used.
     """
-    sacks = [Knapsack(model, k) for k in range(len(model.count))]
-    slots, (classes, resources) = len(model.size), model.capacity.shape
-    out = SlotPrices(model, sacks, np.zeros(slots), np.zeros((classes, resources)))
-    first = PatternMaster(model, sacks).by_sums()
-    if first is not None:
-        out.prices = first[1]
-        first = PatternMaster(model, sacks, out.prices, MARGINS[0]).by_sums()
-    if first is None:
-        _try(out, out.prices, None)
-        return out
-    margins = list(MARGINS)
-    out.master = PatternMaster(model, sacks, out.prices, margins.pop(0))
-    center, gap, history = first[1], None, [-math.inf]
+    model, margins = out.model, list(MARGINS)
+    center = PatternMaster(model, out.sacks).by_sums()[0]
+    center, out.unit = PatternMaster(model, out.sacks, center, margins[0]).by_sums()
+    out.master = PatternMaster(model, out.sacks, center, margins.pop(0))
+    gap, history = None, [-math.inf]
     while out.turns < MOST_TURNS:
         out.turns += 1
         new = _try(out, center, gap)
-        solved = out.master.solve()
-        if solved is None:
-            break
-        out.relaxed, prices, out.share = solved
+        out.relaxed, prices, out.share = out.master.solve()
         history.append(out.relaxed)
         short = out.bound - out.relaxed
         if short <= tolerance * abs(out.bound):
             break
         if len(history) > STALLED and history[-1] - history[-1 - STALLED] < GAIN * abs(out.bound):
             history = [-math.inf]
-            if gap is None and short > 3 * tolerance * abs(out.bound):
+            if gap is None:
                 gap = EXACT
             elif margins:
-                out.master = _again(out, margins.pop(0))
-                if (solved := out.master.solve()) is None:
-                    break
-                out.relaxed, prices, out.share = solved
+                out.master = _again(out, out.master, margins.pop(0))
+                out.relaxed, prices, out.share = out.master.solve()
             else:
                 break
         center = (out.prices + prices) / 2 if new else prices
-    return out
 
 
 def _try(out: SlotPrices, center: Floats, gap: float | None) -> int:
@@ -110,18 +108,16 @@ def _try(out: SlotPrices, center: Floats, gap: float | None) -> int:
     bound = bound_at(model, center, np.array(tops))
     if bound < out.bound:
         out.bound, out.prices, out.unit = bound, center, unit
-    if out.master is None:
-        return 0
+    assert out.master is not None
     wanted = model.wanted(center)
     found += [(k, p) for k, p, _ in sequence(out.sacks, center, wanted, model.count, 0.05)]
     return out.master.enter(found)
 
 
-def _again(out: SlotPrices, margins: tuple[float, ...]) -> PatternMaster:
-    """Return the master with its patterns and with tiers cut at the best prices."""
-    assert out.master is not None
+def _again(out: SlotPrices, old: PatternMaster, margins: tuple[float, ...]) -> PatternMaster:
+    """Return a master with the patterns of the `old` one and tiers cut at the best prices."""
     master = PatternMaster(out.model, out.sacks, out.prices, margins)
-    master.enter(list(zip(out.master.owner, out.master.patterns, strict=True)))
+    master.enter(list(zip(old.owner, old.patterns, strict=True)))
     return master
 
 

@@ -39,10 +39,7 @@ def dive(priced: SlotPrices) -> None:
         more = sequence(priced.sacks, priced.prices, np.maximum(wanted, 0.0), left)
         master.enter([(k, pattern) for k, pattern, _ in more])
         master.fix(np.append(whole, np.zeros(len(master.owner) - len(whole))).astype(np.int64))
-        solved = master.solve()
-        if solved is None:
-            return
-        priced.share = solved[2]
+        priced.share = master.solve()[2]
 
 
 def _nodes(owner: Rows, whole: Floats, model: NodeModel) -> Ints:
