@@ -188,7 +188,7 @@ def _run(lp: highspy.Highs) -> None:
     status = run(lp, left_s())
     if status == highspy.HighsModelStatus.kTimeLimit:
         raise OutOfTimeError
-    if status != highspy.HighsModelStatus.kOptimal:
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty):
         raise SolverError(
             f"HiGHS says of the program of patterns: {lp.modelStatusToString(status)}"
         )
