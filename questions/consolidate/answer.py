@@ -146,6 +146,8 @@ def consolidate(
         raise InputError("what runs", str(broken[0]), "jobs that keep every rule: see ronda solve")
     seen = AsOne(round)
     effort = Effort(deadline=until, gap=gap, seed=seed)
+    if (budget := round.site.disruption.jobs) is not None:
+        moves = budget if moves is None else min(moves, budget)
     found = _search(seen.round, save, moves, lost_gpu_s, effort)
     answers = [_answer(round, seen, save, gap, found, at) for at in found.at]
     answer = max(answers, key=lambda a: (a.plan.objective, -len(a.moves), -a.lost_gpu_s))
@@ -180,6 +182,9 @@ def _search(
         with ending(deadline.end):
             held = holdings(round, save)
             quick = one_by_one(held, moves=moves, lost_gpu_s=lost_gpu_s)
+            if len(held.free) > 1:
+                record = SolveRecord(seed=effort.seed, message="hosts bind: one by one")
+                return _Found((quick,), safe, math.inf, StopReason.STAGNATION, record)
             model = build(held, moves=moves, lost_gpu_s=lost_gpu_s)
     except OutOfTimeError:
         record = SolveRecord(seed=effort.seed, message="no time to build the model")
@@ -319,7 +324,7 @@ def most_saved(round: Round, saving: Saving) -> float:
     held = np.zeros(len(worth))
     for allocation in round.held.values():
         for node, gpus in allocation.placement:
-            held[node] += gpus
+            held[node] += allocation.option.share or gpus
     saved = float(worth[held > 0].sum())
     for pool in range(len(topology.pools)):
         nodes = np.flatnonzero(topology.in_service(pool))

@@ -2,9 +2,9 @@
 
 A job on one node moves as one block of GPUs. A *wide* job, on several nodes, is cut as everywhere
 (`ronda.formulations.positions.variables`): into q = gpus div M whole nodes of the pool's largest
-size (M GPUs) and a block of gpus mod M. Jobs that may not be stopped stay, and no sleeping node
-wakes. A move loses the pause that it causes (`JobState.pause_at`), less the rest of a pause that
-the job is already in.
+size (M GPUs) and a block of gpus mod M. Jobs that may not be stopped stay, as do those on a part of
+a GPU. Nobody comes to a node that leaves, and no sleeping node wakes. A move loses the pause that
+it causes (`JobState.pause_at`), less the rest of a pause that the job is already in.
 """
 
 from collections import defaultdict
@@ -15,10 +15,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ronda.formulations.node_rules.hosts import binding
+from ronda.formulations.placement.book import NodeBook
 from ronda.formulations.positions.variables import Group, largest_nodes
 from ronda.formulations.topology import regions
 from ronda.formulations.watts import extra_gpu_w, node_w, rack_caps
-from ronda.instances.base import Floats
+from ronda.instances.base import Floats, Mask
+from ronda.instances.check.site.min_run import may_change
 from ronda.instances.clock import watched
 from ronda.instances.job import Job, JobState
 from ronda.instances.round import Round
@@ -41,7 +44,8 @@ class Mover:
     """A job that may move, in ``pieces`` (GPUs, number of pieces).
 
     In each rack it has a multiple of ``slice`` of its ``pieces`` (0: any number), or at most one
-    such multiple if they ``spread``. A move loses ``lost_gpu_s`` GPU-seconds.
+    such multiple if they ``spread``. A move loses ``lost_gpu_s`` GPU-seconds. A job on one node
+    takes ``needs`` of the resources of its host.
     """
 
     job: str
@@ -51,6 +55,7 @@ class Mover:
     pieces: tuple[tuple[int, int], ...]
     slice: int
     spread: bool = False
+    needs: tuple[float, ...] = ()
 
 
 class KnapsackStage(NamedTuple):
@@ -90,6 +95,11 @@ class Occupancy:
         `KnapsackStage`, and the other jobs that may move, which are on several nodes.
     fixed_w
         Watts in each rack that no move changes, with every node awake, shape (R,).
+    free
+        Free GPUs of each node, and what is left of each resource of hosts, shape (1 + D, N). If no
+        resource can bind, D is 0.
+    open
+        Whether jobs may come to each node, shape (N,).
     """
 
     round: Round
@@ -101,6 +111,8 @@ class Occupancy:
     wide: tuple[Mover, ...]
     racked: bool
     fixed_w: Floats
+    free: Floats
+    open: Mask
 
     @cached_property
     def racks(self) -> dict[int, list[int]]:
@@ -140,27 +152,38 @@ def rack_worth(round: Round, saving: Saving) -> float:
 
 def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
     """Return the occupancy of a round without arrays."""
-    topology = round.cluster.topology
-    movers = _movers(round)
+    topology, book = round.cluster.topology, NodeBook(round)
+    able = topology.node_gpus > 0
+    able[list(round.asleep)] = False
+    entry = able.copy()
+    entry[[node for node, _ in round.leaving]] = False
+    movers = _movers(round, book)
     wide = tuple(m for m in movers.values() if len(m.placement) > 1)
     fixed_w = node_w(topology, round.asleep, round.waking)
-    fixed = np.zeros(len(fixed_w), dtype=np.int64)
     blocks: defaultdict[int, dict[Kind, list[Mover]]] = defaultdict(dict)
     parts: defaultdict[int, list[KnapsackStage]] = defaultdict(list)
-    for job, held in watched(round.held.items()):
-        mover, each_w = movers.get(job), extra_gpu_w(round, held.option)
+    fixed = topology.node_gpus.copy()
+    for state in watched(round.running):
+        held = state.allocation
+        if held is None:
+            continue
+        mover, each_w = movers.get(state.job.id), extra_gpu_w(round, held.option)
+        book.take(state, held)
         for node, gpus in held.placement:
             if mover is None:
-                fixed[node] += gpus
                 fixed_w[node] += gpus * each_w
-            elif len(held.placement) == 1:
+                continue
+            fixed[node] -= gpus
+            if len(held.placement) == 1:
                 blocks[node].setdefault(mover.kind, []).append(mover)
+    fixed -= book.free
+    binds = binding(round).any(axis=0)
     for j, mover in enumerate(wide):
         for node, gpus in mover.placement:
             parts[node].append(KnapsackStage(gpus, mover.kind[2], (0.0,), j))
     racked = bool(rack_caps(round.cluster)) or any(m.slice for m in wide)
     racked |= rack_worth(round, saving) > 0
-    groups, worth = _groups(round, saving, racked=racked)
+    groups, worth = _groups(round, saving, able, entry, racked=racked)
     contents: defaultdict[Content, list[int]] = defaultdict(list)
     for c, group in enumerate(groups):
         for node in group.nodes:
@@ -172,16 +195,27 @@ def holdings(round: Round, saving: Saving = "nodes") -> Occupancy:
     by_rack = np.zeros(len(topology.racks))
     np.add.at(by_rack, topology.node_rack, fixed_w)
     return Occupancy(
-        round, saving, groups, worth, dict(contents), dict(blocks), wide, racked, by_rack
+        round=round,
+        saving=saving,
+        groups=groups,
+        worth=worth,
+        contents=dict(contents),
+        blocks=dict(blocks),
+        wide=wide,
+        racked=racked,
+        fixed_w=by_rack,
+        free=np.vstack([book.free, book.left[binds]]),
+        open=entry,
     )
 
 
-def _movers(round: Round) -> dict[str, Mover]:
+def _movers(round: Round, book: NodeBook) -> dict[str, Mover]:
     topology, found = round.cluster.topology, dict[str, Mover]()
     most, capped = largest_nodes(topology), bool(rack_caps(round.cluster))
-    for state in round.running:
+    binds = binding(round).any(axis=0)
+    for state in watched(round.running):
         held = state.allocation
-        if held is None or not state.job.preemptible or _bound(round, state.job):
+        if held is None or not may_change(round, state) or _bound(round, state):
             continue
         pool, gpus = held.option.pool, held.option.gpus
         whole, rest = divmod(gpus, most[pool])
@@ -194,6 +228,7 @@ def _movers(round: Round) -> dict[str, Mover]:
             pieces=pieces,
             slice=_slice(state.job, held.option.span, whole + (rest > 0)),
             spread=state.job.slices is not None and state.job.slices.spread,
+            needs=tuple(book.needs(state).on(held.placement)[binds, 0].tolist()),
         )
     return found
 
@@ -205,10 +240,11 @@ def _slice(job: Job, span: str, pieces: int) -> int:
     return (job.slices.nodes or 0) if job.slices is not None else 0
 
 
-def _bound(round: Round, job: Job) -> bool:
-    """Return whether a job stays, as it names nodes or neighbours, or has slices not all alike."""
-    slices, racks = job.slices, round.cluster.topology.node_rack
-    if job.nodes or job.features or job.neighbourhoods:
+def _bound(round: Round, state: JobState) -> bool:
+    """Return whether a job stays: it is on a part, names nodes or others, or its slices differ."""
+    job, racks = state.job, round.cluster.topology.node_rack
+    slices = job.slices
+    if job.nodes or job.features or job.neighbourhoods or job.part or job.share:
         return True
     if slices is None:
         return False
@@ -218,18 +254,16 @@ def _bound(round: Round, job: Job) -> bool:
 
 
 def _groups(
-    round: Round, saving: Saving, *, racked: bool
+    round: Round, saving: Saving, able: Mask, entry: Mask, *, racked: bool
 ) -> tuple[tuple[Group, ...], tuple[float, ...]]:
-    """Return the groups of awake nodes in service, and the worth of a node of each without jobs."""
+    """Return the groups of `able` nodes, alike in `entry`, and the worth of each without jobs."""
     topology = round.cluster.topology
-    able = topology.node_gpus > 0
-    able[list(round.asleep)] = False
     rack = topology.node_rack if racked else np.full(len(able), -1)
-    numbers = (topology.node_pool, rack, topology.node_gpus, worth_of(round, saving))
+    numbers = (topology.node_pool, rack, topology.node_gpus, worth_of(round, saving), entry)
     columns = [column.tolist() for column in numbers]
-    alike: defaultdict[tuple[int, int, int, float], list[int]] = defaultdict(list)
+    alike: defaultdict[tuple[int, int, int, float, bool], list[int]] = defaultdict(list)
     for node, (key, up) in enumerate(zip(zip(*columns, strict=True), able.tolist(), strict=True)):
         if up:
             alike[key].append(node)
     groups = [Group(*key[:3], c, tuple(nodes)) for c, (key, nodes) in enumerate(alike.items())]
-    return tuple(groups), tuple(worth for *_, worth in alike)
+    return tuple(groups), tuple(worth for *_, worth, _ in alike)

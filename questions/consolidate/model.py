@@ -176,8 +176,10 @@ def _variables(model: Any) -> None:
     for mover in found.wide:
         wanted[mover.kind[0]] |= {gpus for gpus, _ in mover.pieces}
     add_cuts(model, found.groups, wanted, largest_nodes(found.round.cluster.topology))
-    for cut in model.cut.values():
+    for (c, _, _), cut in model.cut.items():
         cut.set_value(0)
+        if not found.open[found.groups[c].nodes[0]]:
+            cut.setub(0)
     model.in_use = [in_use(model, c) for c in range(len(found.groups))]
     counts = zip(found.worth, used, model.in_use, strict=True)
     saved = sum(worth * (before - after) for worth, before, after in counts)

@@ -1,11 +1,11 @@
 """A heuristic that empties one node after another: a fast answer if time ends the search."""
 
-from collections import defaultdict
+import numpy as np
 
-from ronda.formulations.placement.nodes import lowest_bit
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import capped, extra_gpu_w
 from ronda.instances.clock import watched
+from ronda.instances.job import used_nodes
 from ronda.questions.consolidate.holdings import Mover, Occupancy, Placement
 
 
@@ -14,8 +14,8 @@ def one_by_one(
 ) -> dict[str, Placement]:
     """Return new placements of jobs, emptying first the nodes that save most per move.
 
-    The jobs of a node move, the widest first, to the nodes where they leave the fewest GPUs free. A
-    node stays as it is if it cannot be emptied within the limits or has received a job.
+    The jobs of a node move, the widest first, to the nodes where they leave least free. A node
+    stays as it is if it cannot be emptied within the limits or has received a job.
     """
     rest, left_moves = _Rest(found), float("inf") if moves is None else moves
     left_s = float("inf") if lost_gpu_s is None else lost_gpu_s
@@ -40,27 +40,30 @@ def one_by_one(
 
 
 class _Rest:
-    """The nodes in use, as bit sets keyed by pool and number of free GPUs."""
+    """The nodes in use that are open: what is free there, and its weighted sum ``left``.
+
+    Resources weigh inversely to what is free of them in all; ``left`` of other nodes is infinite.
+    """
 
     def __init__(self, found: Occupancy) -> None:
-        self._found, self._free = found, dict[int, int]()
-        self._sets: defaultdict[tuple[int, int], int] = defaultdict(int)
-        self.filled = set[int]()
+        self._found, self._free, self.filled = found, found.free.copy(), set[int]()
         topology = found.round.cluster.topology
-        self._size: list[int] = topology.node_gpus.tolist()
-        self._pool: list[int] = topology.node_pool.tolist()
+        self._size = topology.node_gpus
+        self._pools = [topology.node_pool == p for p in range(len(topology.pools))]
         self._power: RackPower | None = None
         if capped(found.round.cluster):
             self._power = RackPower(found.round, found.round.asleep)
-        for held in found.round.held.values():
+        for held in found.round.held.values() if self._power is not None else ():
             for node, gpus in held.placement:
-                self._free[node] = self._free.get(node, self._size[node]) - gpus
                 self._draw(node, gpus, extra_gpu_w(found.round, held.option))
-        for node in self._free:
-            self._turn(node)
+        used = np.zeros(len(self._size), dtype=bool)
+        used[list(used_nodes(found.round.held.values()))] = True
+        scarce = np.maximum(self._free[:, used], 0.0).sum(axis=1)
+        self._weight = max(1.0, scarce[0]) / np.maximum(scarce, 1e-9)
+        self._left = np.where(used & found.open, self._weight @ self._free, np.inf)
 
     def held(self, node: int) -> int:
-        return self._size[node] - self._free[node]
+        return int(self._size[node] - self._free[0, node])
 
     def jobs(self, node: int) -> list[Mover]:
         """Return the jobs on a node, the widest first."""
@@ -69,7 +72,7 @@ class _Rest:
 
     def emptied(self, node: int, going: list[Mover]) -> list[int]:
         """Move all jobs of a node and return their new nodes; empty if one job finds no room."""
-        self._turn(node)
+        before, self._left[node] = self._left[node], np.inf
         to = list[int]()
         for mover in going:
             self._draw(node, -mover.kind[1], mover.kind[2])
@@ -85,29 +88,29 @@ class _Rest:
         for mover, target in zip(going, to, strict=False):
             self._put(target, mover, -1)
             self._draw(node, mover.kind[1], mover.kind[2])
-        self._turn(node)
+        self._left[node] = before
         return []
 
     def _room(self, mover: Mover) -> int | None:
-        """Return the node in use with the fewest free GPUs that has room for a job, if any."""
+        """Return the node where a job leaves least free, if it has room on any."""
         pool, gpus, each_w = mover.kind
-        for free in range(gpus, max(self._size) + 1):
-            nodes = self._sets.get((pool, free), 0)
-            if nodes and self._power is not None:
-                nodes = self._power.allowed(nodes, gpus * each_w)
-            if nodes:
-                return lowest_bit(nodes)
+        fits = self._pools[pool] & (self._free[0] >= gpus)
+        for need, free in zip(mover.needs, self._free[1:], strict=True):
+            if need > 0:
+                fits &= free >= need
+        left = np.where(fits, self._left, np.inf)
+        while np.isfinite(left[node := int(left.argmin())]):
+            if self._power is None or self._power.allowed(1 << node, gpus * each_w):
+                return node
+            left[node] = np.inf
         return None
 
     def _put(self, node: int, mover: Mover, times: int) -> None:
-        self._turn(node)
-        self._free[node] -= times * mover.kind[1]
+        taken = times * np.array([mover.kind[1], *mover.needs])
+        self._free[:, node] -= taken
+        self._left[node] -= self._weight @ taken
         self._draw(node, times * mover.kind[1], mover.kind[2])
-        self._turn(node)
 
     def _draw(self, node: int, gpus: int, each_w: float) -> None:
         if self._power is not None:
             self._power.add(node, gpus * each_w)
-
-    def _turn(self, node: int) -> None:
-        self._sets[self._pool[node], self._free[node]] ^= 1 << node

@@ -80,10 +80,11 @@ def _racks(model: Any, *kind: Any) -> list[int]:
 def _taken(
     mover: Mover, pieces: list[tuple[int, int]], supply: dict[tuple[int, int, int], list[int]]
 ) -> Placement:
-    """Take nodes for pieces (GPUs, rack) from the supply, where possible the job's own nodes."""
+    """Take nodes for pieces (GPUs, rack) from the supply; several, where possible those it has."""
     held, taken = {node for node, _ in mover.placement}, dict[int, int]()
     for gpus, rack in pieces:
         nodes = supply[mover.kind[0], gpus, rack]
-        node = nodes.pop(max(range(len(nodes)), key=lambda i: nodes[i] in held))
+        own = [i for i, node in enumerate(nodes) if node in held] if len(held) > 1 else []
+        node = nodes.pop(own[0] if own else 0)
         taken[node] = taken.get(node, 0) + gpus
     return tuple(sorted(taken.items()))

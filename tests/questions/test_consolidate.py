@@ -1,5 +1,6 @@
 """Moves that empty nodes: equal to trying all of them, within their limits, and in an order."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from lab.consolidation import scattered as openb
 from ronda.horizon.state import ClusterState
 from ronda.instances.job import Costs
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
+from ronda.instances.rules.validate import validate
 from ronda.instances.violation import Violation
 from ronda.questions.consolidate import answer as module
 from ronda.questions.consolidate.answer import consolidate, most_saved
@@ -19,6 +21,7 @@ from ronda.questions.consolidate.holdings import holdings
 from ronda.questions.consolidate.one_by_one import one_by_one
 from ronda.solvers.exact.from_pyomo import linear_form
 from ronda.solvers.exact.linear_form import too_late
+from site_rounds import leaving, min_run, needs
 
 LIMITS = ({}, {"moves": 2}, {"lost_gpu_s": 80.0}, {"moves": 1})
 
@@ -167,6 +170,19 @@ def test_emptying_one_by_one_is_an_answer_where_the_search_is_cut(seed, monkeypa
     assert ronda.check(round_, found.plan) == []
     assert found.plan.status is not SolutionStatus.FALLBACK
     assert found.plan.objective <= best.saved <= found.plan.bound
+    assert len(found.moves) <= limits.get("moves", 6)
+    assert found.lost_gpu_s <= limits.get("lost_gpu_s", float("inf"))
+
+
+@pytest.mark.parametrize("seed", range(300, 360))
+def test_hosts_run_times_and_leaving_nodes_are_known(seed):
+    """No plan fails the check, within the limits, and the best of all moves is below the bound."""
+    rng, limits = np.random.default_rng(seed), LIMITS[seed % len(LIMITS)]
+    round_ = validate(needs(rng, min_run(rng, leaving(rng, scattered(seed)))))
+    found, best = consolidate(round_, **limits), best_moves(round_, "nodes", **limits)
+    assert ronda.check(round_, found.plan) == []
+    assert found.plan.status is not SolutionStatus.FALLBACK
+    assert found.plan.objective <= best.saved + 1e-6 <= found.plan.bound + 2e-6
     assert len(found.moves) <= limits.get("moves", 6)
     assert found.lost_gpu_s <= limits.get("lost_gpu_s", float("inf"))
 
