@@ -21,6 +21,11 @@ def document_report(found: Instance | Round | Demand) -> Report:
     else:
         fields |= _cluster(found.cluster)
         fields |= _instance(found) if isinstance(found, Instance) else _round(found)
+    return fields_report(fields)
+
+
+def fields_report(fields: dict[str, Any]) -> Report:
+    """Return a report on fields; mappings take a line per entry."""
     rows: list[tuple[str, str]] = []
     for name, value in fields.items():
         if value not in ("", None, {}):

@@ -97,7 +97,7 @@ def write_task_plan(plan: TaskPlan, path: str | Path) -> None:
 
 
 def _read(path: str | Path, kind: type[Arrays]) -> Arrays:
-    place, unpack = storage.label(path), _from_npz if _is_npz(path) else _from_parquet
+    place, unpack = storage.label(path), _from_npz if is_npz(path) else _from_parquet
     data = storage.read_bytes(Path(path))
     try:
         values: dict[str, Any] = unpack(data, place)
@@ -117,14 +117,15 @@ def _read(path: str | Path, kind: type[Arrays]) -> Arrays:
 
 
 def _write(made: Arrays, head: TaskRoundHead | TaskPlanHead, path: str | Path) -> None:
-    pack = _to_npz if _is_npz(path) else _to_parquet
+    pack = _to_npz if is_npz(path) else _to_parquet
     text = canonical.encode(head)
     parse(text, f"{storage.label(path)}, head", type(head))  # refuses NaN and infinity
     values = {n: a for n in AXES if (a := getattr(made, n, None)) is not None}
     storage.write_bytes(Path(path), pack(text.decode(), values))
 
 
-def _is_npz(path: str | Path) -> bool:
+def is_npz(path: str | Path) -> bool:
+    """Return whether a file is to be ``.npz``, not ``.parquet``; refuse any other name."""
     if not holds_arrays(path):
         found = f"the name {show(Path(path).name)}"
         raise InputError(storage.label(path), found, f"a name that ends in {' or '.join(SUFFIXES)}")

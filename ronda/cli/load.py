@@ -13,6 +13,8 @@ from ronda.instances.instance import Instance
 from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.instances.tables.table import Report
+from ronda.instances.tasks.arrays import TaskRound
+from ronda.instances.tasks.files import holds_arrays, read_tasks, write_tasks
 from ronda.solvers.plugins import declared
 
 if TYPE_CHECKING:
@@ -32,6 +34,11 @@ def question(source: str) -> Subject:
     if isinstance(found, Instance | Round | Demand):
         return found
     raise InputError(source, kind_of(found), "an instance, a round or a demand series")
+
+
+def task_round(source: str) -> TaskRound | None:
+    """Return the round of tasks in a file of arrays, by its name; None for any other source."""
+    return read_tasks(source) if holds_arrays(source) else None
 
 
 def demand(source: str) -> Demand:
@@ -78,21 +85,27 @@ def _of(source: str, found: object, kind: type[T], expected: str) -> T:
 
 def kind_of(found: object) -> str:
     """Return the kind of a document, with an indefinite article."""
-    name = "demand series" if isinstance(found, Demand) else type(found).__name__.lower()
+    words = {Demand: "demand series", TaskRound: "round of tasks"}
+    name = words.get(type(found), type(found).__name__.lower())
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
-def written(made: Subject, out: Path, *, as_json: bool, **more: Any) -> None:
-    """Write the document that a command made, and report it with more fields."""
-    write(made, out)
-    if isinstance(made, Demand):
-        size = {"steps": len(made.needed), "nodes": max(made.total)}
+def written(made: Subject | TaskRound, out: Path, *, as_json: bool, **more: Any) -> None:
+    """Write the document or the arrays that a command made, and report it with more fields."""
+    if isinstance(made, TaskRound):
+        write_tasks(made, out)
+        kind, size = "tasks", {"tasks": made.tasks, "nodes": made.nodes}
     else:
-        size = {"jobs": len(made.jobs), "gpus": made.cluster.gpus}
-    fields = {"out": str(out), "name": made.name, "kind": type(made).__name__.lower()}
-    fields |= size | {"fingerprint": fingerprint(made)} | more
+        write(made, out)
+        kind, more = type(made).__name__.lower(), {"fingerprint": fingerprint(made)} | more
+        if isinstance(made, Demand):
+            size = {"steps": len(made.needed), "nodes": max(made.total)}
+        else:
+            size = {"jobs": len(made.jobs), "gpus": made.cluster.gpus}
+    fields = {"out": str(out), "name": made.name, "kind": kind} | size | more
     words = " on ".join(f"{n:,} {what.replace('gpus', 'GPUs')}" for what, n in size.items())
-    show(Report(fields, [f"{out}: {kind_of(made)} of {words}"]), as_json=as_json)
+    told = kind_of(made).removesuffix(" of tasks")
+    show(Report(fields, [f"{out}: {told} of {words}"]), as_json=as_json)
 
 
 def answerer(name: str) -> Any:

@@ -18,6 +18,7 @@ from ronda.instances.errors import InputError, need
 from ronda.instances.files.packaged import entries
 from ronda.instances.files.storage import packer
 from ronda.instances.instance import DECLARED, Knowledge
+from ronda.instances.tasks.files import SUFFIXES, is_npz
 from ronda.solvers.registry import POLICIES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -122,6 +123,11 @@ class Target(click.Path):
 def _packed(path: Path) -> Iterator[Path]:
     yield path
     packer(path)  # refuses other suffixes
+
+
+def _arrayed(path: Path) -> Iterator[Path]:
+    yield path
+    is_npz(path)  # refuses other suffixes
 
 
 TARGET, DOCUMENT, FIGURE = Target(lambda path: [path]), Target(_packed), Target(figure_files)
@@ -300,18 +306,16 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 
 policy_options = stacked(policy_option, with_option)
-write_options = stacked(
-    click.option(
-        "--out",
-        type=DOCUMENT,
-        required=True,
-        metavar="FILE",
-        help="A .json, .json.gz or .json.zst.",
-    ),
-    force_option,
-    json_option,
-)
-"""The options of a command that writes one file."""
+
+
+def _writing(kind: Target, names: str) -> Callable[[Command], Command]:
+    out = click.option("--out", type=kind, required=True, metavar="FILE", help=f"A {names}.")
+    return stacked(out, force_option, json_option)
+
+
+write_options = _writing(DOCUMENT, ".json, .json.gz or .json.zst")
+array_options = _writing(Target(_arrayed), " or ".join(SUFFIXES))
+"""The options of a command that writes one file, of a document or of arrays."""
 plan_options = stacked(
     click.option(
         "--out", type=DOCUMENT, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.load import kind_of, question, subject
+from ronda.cli.load import kind_of, question, subject, task_round
 from ronda.cli.options import Source, json_option
 from ronda.cli.output import show
 from ronda.instances.check.checker import check
@@ -17,8 +17,12 @@ from ronda.instances.files.packaged import entries
 from ronda.instances.instance import Instance
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
+from ronda.instances.rules.validate import Document
 from ronda.instances.schedule import Schedule
 from ronda.instances.tables.table import Report, Table
+from ronda.instances.tasks.arrays import TaskRound
+from ronda.instances.tasks.check import check_tasks
+from ronda.instances.tasks.files import read_task_plan
 from ronda.instances.violation import Violation
 
 MANY = 20
@@ -30,6 +34,7 @@ MANY = 20
     "ronda instances check mine.json",
     "ronda instances check pollux-1 results/schedule.json.zst",
     "ronda instances check round.json plan.json",
+    "ronda instances check tasks.npz plan.npz",
 )
 @click.argument("source", metavar="FILE", type=Source())
 @click.argument("answer", metavar="[ANSWER]", type=click.Path(), required=False)
@@ -44,20 +49,23 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
     A record of a log (--schedule of ronda instances convert) is an answer, too. The rules that it
     breaks are those that the site did not have, or that the instance does not know as they were.
     """
-    if answer is None:
+    found: Document | TaskRound
+    broken: list[Violation] = []
+    if (tasks := task_round(source)) is not None:
+        found = tasks
+        broken = [] if answer is None else check_tasks(tasks, read_task_plan(answer))
+    elif answer is None:
         known = source in {entry.name for entry in entries()}
         found = question(source) if known else read(source)
-        broken: list[Violation] = []
-        said = f"{source}: {kind_of(found)}, in order"
     else:
         found = subject(source)
         broken = _check(found, source, answer)
-        said = f"{answer}: keeps every rule of {source}"
+    order = f"{source}: {kind_of(found)}, in order"
+    said = order if answer is None else f"{answer}: keeps every rule of {source}"
     counts = Counter(each.code for each in broken)
     fields = {
         "file": source,
-        "kind": type(found).__name__.lower(),
-        "fingerprint": fingerprint(found),
+        **_told(found),
         "answer": answer,
         "violations": [*map(str, broken)],
         "counts": counts,
@@ -66,6 +74,12 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
     rules = f" of {len(counts)} rules" if len(counts) > 1 else ""
     parts.append(f"{len(broken):,} violations{rules}" if broken else said)
     return show(Report(fields, parts, code=1 if broken else 0), as_json=as_json)
+
+
+def _told(found: Document | TaskRound) -> dict[str, str]:
+    if isinstance(found, TaskRound):
+        return {"kind": "tasks"}
+    return {"kind": type(found).__name__.lower(), "fingerprint": fingerprint(found)}
 
 
 def _by_rule(broken: Sequence[Violation], counts: Counter[str]) -> Table:

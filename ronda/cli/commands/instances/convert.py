@@ -16,6 +16,7 @@ from ronda.cli.options import (
     NODES,
     SECONDS,
     TARGET,
+    array_options,
     stacked,
     was_given,
     write_options,
@@ -27,6 +28,7 @@ from ronda.instances.errors import InputError, need
 from ronda.instances.files.json import write
 from ronda.instances.files.storage import write_bytes
 from ronda.instances.instance import Instance
+from ronda.instances.tasks.files import read_tasks
 from ronda.instances.traces.columns import NAMED, Columns, Dropped, Filters, columns_of
 from ronda.instances.traces.recorded import Recorded
 from ronda.instances.traces.rigid import MACHINES
@@ -285,3 +287,15 @@ def table(
     more = keep_schedule(done.instance, done.recorded, schedule, as_json=as_json)
     made = as_round(done.instance) if one_round else done.instance
     written(made, out, as_json=as_json, **done.fields, **more)
+
+
+@command.command(
+    name="tasks",
+    cls=Taught,
+    examples=("ronda instances convert tasks round.npz --out round.parquet",),
+)
+@click.argument("source", metavar="FILE", type=click.Path())
+@array_options
+def tasks(source: str, out: Path, as_json: bool) -> None:
+    """Write a round of tasks (.npz or .parquet) in the other form; both are read alike."""
+    written(read_tasks(source), out, as_json=as_json)

@@ -8,11 +8,13 @@ import click
 
 from ronda.cli.command import OpenGroup, Taught
 from ronda.cli.load import Subject, written
-from ronda.cli.options import Command, stacked, write_options
+from ronda.cli.options import Command, array_options, stacked, write_options
 from ronda.cli.records import options_of, taken
 from ronda.instances import generate
 from ronda.instances.errors import InputError
+from ronda.instances.generate import tasks
 from ronda.instances.instance import Instance
+from ronda.instances.tasks.arrays import TaskRound
 
 
 @click.group(
@@ -28,6 +30,7 @@ from ronda.instances.instance import Instance
         "ronda instances generate horizon --node-failures 1 --job-failures 0.4 --out breaks.json",
         "ronda instances generate sweep --trials 32 --gpus 4 --good 0.1 --out search.json",
         "ronda instances generate demand --days 28 --nodes 150 --seed 7 --out weeks.json.zst",
+        "ronda instances generate openb-like --nodes 1000 --tasks 10000 --running 0.45 --out r.npz",
         "ronda instances generate mixed --gpu-hours 240 --gpus 32 --out sweeps.json.zst",
     ),
 )
@@ -72,9 +75,10 @@ def _refuse_idle(given: Mapping[str, Any]) -> None:
 def _command(
     name: str,
     about: str,
-    make: Callable[..., Subject],
+    make: Callable[..., Subject | TaskRound],
     *more: Callable[[Command], Command],
     made: Callable[[dict[str, Any]], Subject] | None = None,
+    writing: Callable[[Command], Command] = write_options,
     **how: Any,
 ) -> click.Command:
     """Return a command with the parameters of `make` as options, and `more`; `made` calls it."""
@@ -82,11 +86,13 @@ def _command(
     def function(out: Path, as_json: bool, **given: Any) -> None:
         written(made(given) if made else taken(make, given), out, as_json=as_json)
 
-    options = stacked(options_of(make, **how), *more, write_options)
+    options = stacked(options_of(make, **how), *more, writing)
     return click.command(name=name, cls=Taught, help=about)(options(function))
 
 
-def _add(name: str, about: str, make: Callable[..., Subject], *more: Any, **how: Any) -> None:
+def _add(
+    name: str, about: str, make: Callable[..., Subject | TaskRound], *more: Any, **how: Any
+) -> None:
     command.add_command(_command(name, about, make, *more, **how))
 
 
@@ -126,3 +132,9 @@ _add(
     generate.demand,
     skip=("step_s",),
 )
+for _name, _made, _about in (
+    ("openb-like", tasks.openb_like, "nodes and tasks like those of Alibaba's openb cluster"),
+    ("azure-like", tasks.azure_like, "virtual machines of 1 to 64 cores, a few with GPUs"),
+    ("blocks", tasks.blocks, "tasks of 3, 5 or 6 GPUs, mostly, on nodes of 4 and 8"),
+):
+    _add(_name, f"Generate a round of many tasks: {_about}.", _made, writing=array_options)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     "show",
     "ronda instances show pollux-1",
     "ronda instances show round.json --json",
+    "ronda instances show tasks.npz",
     "ronda instances show philly-energy --topology --out cluster.svg",
     "ronda instances show lingjun_hosts.csv --topology",
 )
@@ -37,10 +38,14 @@ if TYPE_CHECKING:
 @force_option
 @json_option
 def command(source: str, topology: bool, out: Path | None, as_json: bool) -> int:
-    """Show the contents of NAME: a packaged instance, round or demand series, or a file."""
-    from ronda.cli.load import question
+    """Show the contents of NAME: a packaged instance, round or demand series, or a file.
+
+    Of a round of tasks (.npz or .parquet) the tasks that fit no node are named with the reason.
+    """
+    from ronda.cli.load import question, task_round
     from ronda.cli.output import show
     from ronda.instances.files.contents import document_report
+    from ronda.instances.tasks.contents import tasks_report
 
     if out is not None and not topology:
         raise InputError("--out", str(out), "--topology with it")
@@ -50,6 +55,8 @@ def command(source: str, topology: bool, out: Path | None, as_json: bool) -> int
         need("--out", "matplotlib")
     if topology:
         return _topology(_tree(source), out, as_json=as_json)
+    if (tasks := task_round(source)) is not None:
+        return show(tasks_report(tasks), as_json=as_json)
     return show(document_report(question(source)), as_json=as_json)
 
 
