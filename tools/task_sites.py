@@ -1,21 +1,21 @@
-"""Make the packaged sites of tasks: ``python -m tools.task_sites --source DATA --out F``.
+"""Make the packaged sites of tasks: ``python -m tools.task_sites --source DATA --out FOLDER``.
 
-It counts the kinds of nodes and the shapes of pods of Alibaba's openb cluster of 2023, and makes
-two sites, for generated rounds of tasks; the same data give the same file.
+Generated rounds draw their tasks from them. One has the nodes and pods of Alibaba's openb cluster
+of 2023, two are made; the same data give the same arrays.
 """
 
 import csv
 import gzip
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import msgspec
+import numpy as np
 
 from ronda.instances.errors import InputError
-from ronda.instances.files.storage import write_bytes
-from ronda.instances.generate.tasks import TaskSite
+from ronda.instances.tasks.arrays import TaskRound
+from ronda.instances.tasks.files import write_tasks
 from tools.program import run
 
 PART = 64
@@ -25,7 +25,7 @@ Kind = tuple[int, int, int, str, int]
 """milli-CPU, MiB, 64ths of GPUs, GPU models, and how many there are."""
 
 
-def openb(source: Path) -> TaskSite:
+def openb(source: Path) -> TaskRound:
     """Return the site of a folder of public data."""
     nodes = Counter(
         (int(row["cpu_milli"]), int(row["memory_mib"]), PART * int(row["gpu"]), row["model"])
@@ -40,20 +40,12 @@ def openb(source: Path) -> TaskSite:
         )
         for row in _rows(source / "alibaba_openb2023" / "openb_pod_list_gpuspec33.csv.gz")
     )
-    return _site(
-        [(*key, nodes[key]) for key in sorted(nodes)],
-        [(*key, pods[key]) for key in sorted(pods)],
-        source="openb 2023, github.com/alibaba/clusterdata, by way of "
-        "github.com/hkust-adsl/kubernetes-scheduler-simulator: all nodes, pods of gpuspec33; "
-        "speeds, gangs and elastic tasks are made",
-        licence="Apache-2.0",
-        citation="Weng, Yang, Yu, Wang, Tang, Yang, Zhang: Beware of Fragmentation: Scheduling "
-        "GPU-Sharing Workloads with Fragmentation Gradient Descent, USENIX ATC 2023",
-        speeds={"V100M16": 1.3, "V100M32": 1.4, "G2": 1.15, "G3": 1.6, "A10": 1.2},
-    )
+    kinds = [(*key, nodes[key]) for key in sorted(nodes)]
+    speeds = {"V100M16": 1.3, "V100M32": 1.4, "G2": 1.15, "G3": 1.6, "A10": 1.2}  # made
+    return _site("openb", kinds, [(*key, pods[key]) for key in sorted(pods)], speeds)
 
 
-def azure() -> TaskSite:
+def azure() -> TaskRound:
     """Return hosts of four generations for virtual machines of 1 to 64 cores; a few have GPUs."""
     nodes = [
         *((48, 384, 0, "", 30), (64, 432, 0, "", 30), (80, 768, 0, "", 20), (112, 1024, 0, "", 14)),
@@ -69,10 +61,10 @@ def azure() -> TaskSite:
         *((6, 110, 1, "", 120), (12, 220, 1, "", 60), (24, 440, 2, "", 40)),
         *((48, 880, 4, "", 20), (96, 1900, 8, "", 5)),
     ]
-    return _site(_amounts(nodes), _amounts(machines))
+    return _site("azure", _amounts(nodes), _amounts(machines), {})
 
 
-def blocks() -> TaskSite:
+def blocks() -> TaskRound:
     """Return nodes of 4 and 8 GPUs for tasks of 1 to 8, most of 3, 5 or 6: sums say too much."""
     nodes = [(96, 768, 8, "gpu", 60), (64, 512, 4, "gpu", 25), (128, 1024, 8, "gpu", 15)]
     gpus = {1: 5, 2: 5, 3: 25, 5: 45, 6: 18, 8: 2}
@@ -81,45 +73,62 @@ def blocks() -> TaskSite:
         for n, often in gpus.items()
         for cores, gib in ((8, 48), (11, 80), (14, 110))
     ]
-    return _site(_amounts(nodes), _amounts(tasks))
+    return _site("blocks", _amounts(nodes), _amounts(tasks), {})
 
 
 def _amounts(rows: Iterable[Kind]) -> list[Kind]:
     return [(c * 1000, gib * 1024, gpus * PART, m, n) for c, gib, gpus, m, n in rows]
 
 
-def _site(
-    nodes: list[Kind],
-    tasks: list[Kind],
-    source: str = "made",
-    licence: str = "Apache-2.0",
-    citation: str = "",
-    speeds: dict[str, float] | None = None,
-) -> TaskSite:
-    """Return a site with gangs on the largest nodes, and the commonest GPU tasks that may grow.
+def _site(name: str, nodes: list[Kind], pods: list[Kind], speeds: dict[str, float]) -> TaskRound:
+    """Return a round of nodes and tasks, gangs on the largest nodes, and tasks that may grow.
 
-    Elastic tasks at four times their size fit on a node of each model that they may have.
+    Gangs have 2, 4 or 8 slices. Eight of the commonest shapes with GPUs are elastic as well: ways
+    at once, twice and four times the size, which a node holds. Values are made.
     """
+    models = sorted({node[3] for node in nodes})
     gpus = max(node[2] for node in nodes)
     largest = [node for node in nodes if node[2] == gpus]
     cpu, mib = min(node[0] for node in largest), min(node[1] for node in largest)
-    rows = [(c, m, g, only, 1, often) for c, m, g, only, often in tasks]
-    rows += [(cpu, mib, gpus, "", slices, often) for slices, often in ((2, 4), (4, 2), (8, 1))]
-    small = [k for k, task in enumerate(tasks) if any(_grows(task, node) for node in nodes)]
-    elastic = []
-    for k in sorted(small, key=lambda k: (-tasks[k][4], k))[:8]:
-        elastic.append((k, len(rows), len(rows) + 1))
-        c, m, g, only, _ = tasks[k]
-        rows += [(c * n, m * n, g * n, only, 1, 0) for n in (2, 4)]
-    return TaskSite(
-        source=source,
-        licence=licence,
-        citation=citation,
-        speeds=speeds or {},
-        nodes=tuple(nodes),
-        tasks=tuple(rows),
-        elastic=tuple(elastic),
+    rows = [(*pod[:4], 1) for pod in pods] + [(cpu, mib, gpus, "", n) for n in (2, 4, 8)]
+    often = [pod[4] for pod in pods] + [4, 2, 1]
+    small = [s for s, pod in enumerate(pods) if any(_grows(pod, node) for node in nodes)]
+    first = sorted(small, key=lambda s: (-often[s], s))[:8]
+    for s in first:
+        c, m, g, only, _ = pods[s]
+        rows += [(c * n, m * n, g * n, only, 1) for n in (2, 4)]
+    use, slices = np.array([row[:3] for row in rows]), np.array([row[4] for row in rows])
+    price = (use * [0.03 / 1000, 0.004 / 1024, 1 / PART]).sum(axis=1) * slices
+    one = np.repeat(np.arange(len(often)), often)
+    grown = len(often) + 2 * np.arange(len(first))
+    ways = np.stack([first, grown, grown + 1], axis=1).ravel()
+    value = np.append(price[one], price[np.repeat(first, 3)] * np.tile([1.0, 1.8, 3.1], len(first)))
+    none = np.empty(0, dtype=np.int64)
+    return TaskRound(
+        name=name,
+        resources=("cpu_milli", "memory_mib", "gpu_64ths"),
+        kinds=tuple(f"{m or 'cpu'}x{g // PART}-{c // 1000}c-{i >> 10}g" for c, i, g, m, _ in nodes),
+        capacity=np.array([node[:3] for node in nodes]),
+        count=np.array([node[4] for node in nodes]),
+        pool=np.array([models.index(node[3]) for node in nodes]),
+        pools=tuple(model or "cpu" for model in models),
+        use=use,
+        slices=slices,
+        speed=np.array([[_speed(*row[2:4], model, speeds) for model in models] for row in rows]),
+        shape=np.append(one, ways),
+        value=np.round(value, 6),
+        group=np.full(len(value), -1),
+        job=np.append(np.arange(len(one)), len(one) + np.repeat(np.arange(len(first)), 3)),
+        held_task=none,
+        held_node=none,
+        move_cost=np.zeros(len(value)),
     )
+
+
+def _speed(gpus: int, only: str, model: str, speeds: Mapping[str, float]) -> float:
+    if not gpus:
+        return 1.0
+    return speeds.get(model, 1.0) if model and model in (only or model).split("|") else 0.0
 
 
 def _grows(task: Kind, node: Kind) -> bool:
@@ -146,17 +155,19 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 
 def make(source: Path, out: Path) -> Iterator[str]:
-    """Write the file, and say how many kinds and shapes it has."""
-    made = {"openb": openb(source), "azure": azure(), "blocks": blocks()}
-    write_bytes(out, msgspec.json.encode(made).replace(b"],[", b"],\n[") + b"\n")
-    for name, site in made.items():
-        yield f"{name}: {len(site.nodes)} kinds of nodes, {len(site.tasks)} shapes of tasks"
+    """Write the files, compressed, and say how many kinds and shapes each has."""
+    for site in (openb(source), azure(), blocks()):
+        path = out / f"tasks-{site.name}.npz"
+        write_tasks(site, path)
+        with np.load(path) as arrays:
+            np.savez_compressed(path, **arrays)
+        yield f"{path}: {len(site.kinds)} kinds of nodes, {len(site.slices)} shapes of tasks"
 
 
 def main() -> int:
-    """Make the file and return the exit code."""
-    about = "Make the sites of generated rounds of tasks; same data, same file."
-    return run("tools.task_sites", about, "file to write, as instances/data/tasks.json", make)
+    """Make the files and return the exit code."""
+    about = "Make the sites of generated rounds of tasks; same data, same arrays."
+    return run("tools.task_sites", about, "folder to write to, as instances/data", make)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Generated rounds of tasks on nodes, as arrays, of any size."""
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 
-import msgspec
 import numpy as np
 
 from ronda.instances.base import Ints, Mask, Record, Rows
@@ -11,44 +10,11 @@ from ronda.instances.errors import InputError
 from ronda.instances.files.storage import packaged
 from ronda.instances.rules.problem import limits, too_many
 from ronda.instances.tasks.arrays import TaskRound
+from ronda.instances.tasks.files import decode_tasks
 
-_PRICE = np.array([0.03 / 1000, 0.004 / 1024, 1 / 64])  # made: of a unit of each resource
-_GAIN = np.array([1.0, 1.8, 3.1])  # made: value at once, twice and four times the size
 _LOOKED = 8  # nodes among which a running job was placed on the fullest
 _WAVE = 1024  # tasks that are placed at once on the fewest nodes
 _SHUT = 1 << 62
-
-
-class TaskSite(Record, frozen=True, kw_only=True):
-    """The kinds of nodes and the shapes of tasks of a site.
-
-    Attributes
-    ----------
-    source, licence, citation
-        Where they come from.
-    speeds
-        Speed of GPU models relative to others, whose speed is 1.
-    nodes
-        milli-CPU, MiB, 64ths of GPUs, GPU model (none: no GPUs), and their number.
-    tasks
-        The same of a slice (no model: any), slices of a task, and how often there are such tasks
-        among those with one slice, or with several.
-    elastic
-        Shapes of elastic tasks at once, twice and four times their size.
-    """
-
-    source: str
-    licence: str
-    citation: str = ""
-    speeds: dict[str, float] = {}
-    nodes: tuple[tuple[int, int, int, str, int], ...]
-    tasks: tuple[tuple[int, int, int, str, int, int], ...]
-    elastic: tuple[tuple[int, int, int], ...]
-
-    @property
-    def size(self) -> int:
-        """The number of the site's nodes."""
-        return sum(row[4] for row in self.nodes)
 
 
 class TaskMix(Record, frozen=True, kw_only=True):
@@ -145,39 +111,48 @@ def blocks(nodes: int = 1000, tasks: int = 3000, seed: int = 0, mix: TaskMix = _
     return _drawn("blocks", nodes, tasks, seed, mix)
 
 
-@lru_cache(maxsize=1)
-def _sites() -> dict[str, TaskSite]:
-    return msgspec.json.decode(packaged("tasks.json"), type=dict[str, TaskSite])
+@cache
+def _site(like: str) -> TaskRound:
+    """Return a packaged round (`tools.task_sites`), of which tasks are drawn with replacement.
+
+    Its gangs are apart from other tasks, and its jobs with three ways are the elastic ones.
+    """
+    file = f"tasks-{like}.npz"
+    return decode_tasks(packaged(file), file)
 
 
 def _drawn(like: str, nodes: int, tasks: int, seed: int, mix: TaskMix) -> TaskRound:
     """Return a round of a site; each kind of draw has random numbers of its own."""
-    for name, value, least in (("nodes", nodes, 1), ("tasks", tasks, 1), ("seed", seed, 0)):
-        if value < least:
-            raise InputError(name, str(value), f"{least} or more")
-        if name != "seed" and too_many(name, name, value):
-            raise InputError(name, str(value), limits().at_most(name))
+    for name, number, least in (("nodes", nodes, 1), ("tasks", tasks, 1), ("seed", seed, 0)):
+        if number < least:
+            raise InputError(name, str(number), f"{least} or more")
+        if name != "seed" and too_many(name, name, number):
+            raise InputError(name, str(number), limits().at_most(name))
     shapes, sorts, values, groups, held = (np.random.default_rng([seed, k]) for k in range(5))
-    site, made = _sites()[like], _nodes_of(like, nodes)
-    often, many = np.array([row[5] for row in site.tasks]), made.slices > 1
+    site = _scaled(_site(like), nodes)
+    assert site.job is not None
+    grows = np.bincount(site.job)[site.job] > 1
+    often, many = np.bincount(site.shape[~grows], minlength=len(site.slices)), site.slices > 1
+    growing = site.shape[grows].reshape(-1, 3)
     shape = _picked(shapes, often * ~many, tasks)
     fate = sorts.random(tasks)
     gang, elastic = fate < mix.gangs, fate >= 1 - mix.elastic
     shape[gang] = _picked(sorts, often * many, int(gang.sum()))
-    grown = np.array(site.elastic)[sorts.integers(len(site.elastic), size=tasks)]
+    grown = growing[sorts.integers(len(growing), size=tasks)]
     shape[elastic] = grown[elastic, 0]
-    price = np.round(made.use * _PRICE, 6).sum(axis=1) * made.slices
-    value = price[shape] * np.round(np.exp(0.5 * values.standard_normal(tasks)), 6)
     group = _replicas(groups, shape, ~(gang | elastic), int(mix.grouped * tasks))
     # The ways of a job follow each other.
     ways = np.where(elastic, sorts.integers(2, 4, size=tasks), 1)
     job, first = np.repeat(np.arange(tasks), ways), np.cumsum(ways) - ways
     way = np.arange(len(job)) - first[job]
+    shape = np.where(way > 0, grown[job, way], shape[job])
+    worth, factor = np.zeros(len(often)), np.exp(0.5 * values.standard_normal(tasks))
+    worth[site.shape] = site.value
     made = replace(
-        made,
+        site,
         name=f"{like}-{nodes}-{tasks}-{seed}",
-        shape=np.where(way > 0, grown[job, way], shape[job]),
-        value=np.maximum(np.round(value[job] * _GAIN[way], 6), 1e-6),
+        shape=shape,
+        value=np.maximum(np.round(worth[shape] * np.round(factor, 6)[job], 6), 1e-6),
         group=group[job],
         job=job if mix.elastic else None,
         move_cost=np.zeros(len(job)),
@@ -191,41 +166,24 @@ def _drawn(like: str, nodes: int, tasks: int, seed: int, mix: TaskMix) -> TaskRo
     return replace(made, held_task=task, held_node=node, move_cost=loss[job])
 
 
-def _nodes_of(like: str, nodes: int) -> TaskRound:
-    """Return a round with a site's nodes and shapes, and no tasks."""
-    site = _sites()[like]
-    whole, rest = np.divmod(np.array([row[4] for row in site.nodes]) * nodes, site.size)
-    whole[np.argsort(-rest, kind="stable")[: nodes - whole.sum()]] += 1
-    kinds = [row for row, some in zip(site.nodes, whole, strict=True) if some]
-    models = sorted({row[3] for row in kinds})
-    none = np.empty(0, dtype=np.int64)
-    return TaskRound(
-        resources=("cpu_milli", "memory_mib", "gpu_64ths"),
-        kinds=tuple(
-            f"{m or 'cpu'}x{g // 64}-{c // 1000}c-{mib >> 10}g" for c, mib, g, m, _ in kinds
-        ),
-        capacity=np.array([row[:3] for row in kinds]),
-        count=whole[whole > 0],
-        pool=np.array([models.index(row[3]) for row in kinds]),
-        pools=tuple(model or "cpu" for model in models),
-        use=np.array([row[:3] for row in site.tasks]),
-        slices=np.array([row[4] for row in site.tasks]),
-        speed=np.array(
-            [[_speed(site, *row[2:4], model) for model in models] for row in site.tasks]
-        ),
-        shape=none,
-        value=np.empty(0),
-        group=none,
-        held_task=none,
-        held_node=none,
-        move_cost=np.empty(0),
+def _scaled(site: TaskRound, nodes: int) -> TaskRound:
+    """Return a site with another number of nodes, and its kinds and pools of which there are some.
+
+    Largest remainders are rounded up.
+    """
+    count, rest = np.divmod(site.count * nodes, site.nodes)
+    count[np.argsort(-rest, kind="stable")[: nodes - count.sum()]] += 1
+    there = np.flatnonzero(count)
+    pools, pool = np.unique(site.pool[there], return_inverse=True)
+    return replace(
+        site,
+        kinds=tuple(site.kinds[k] for k in there),
+        capacity=site.capacity[there],
+        count=count[there],
+        pool=pool,
+        pools=tuple(site.pools[p] for p in pools),
+        speed=site.speed[:, pools],
     )
-
-
-def _speed(site: TaskSite, gpus: int, only: str, model: str) -> float:
-    if not gpus:
-        return 1.0
-    return site.speeds.get(model, 1.0) if model and model in (only or model).split("|") else 0.0
 
 
 def _picked(rng: np.random.Generator, weights: Ints, number: int) -> Rows:

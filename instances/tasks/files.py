@@ -68,12 +68,18 @@ def holds_arrays(source: str | Path) -> bool:
 
 def read_tasks(path: str | Path) -> TaskRound:
     """Read a round from a ``.npz`` or ``.parquet`` file, or refuse it if it has any problem."""
-    return validate_tasks(_read(path, TaskRound), storage.label(path))
+    return decode_tasks(storage.read_bytes(Path(path)), storage.label(path))
+
+
+def decode_tasks(data: bytes, place: str) -> TaskRound:
+    """Read a round from the bytes of a file with the name `place`."""
+    return validate_tasks(_decoded(data, place, TaskRound), place)
 
 
 def read_task_plan(path: str | Path) -> TaskPlan:
     """Read a plan from a ``.npz`` or ``.parquet`` file."""
-    return sized(_read(path, TaskPlan), storage.label(path))
+    place = storage.label(path)
+    return sized(_decoded(storage.read_bytes(Path(path)), place, TaskPlan), place)
 
 
 def write_tasks(round: TaskRound, path: str | Path) -> None:
@@ -96,11 +102,12 @@ def write_task_plan(plan: TaskPlan, path: str | Path) -> None:
     _write(sized(plan, "plan"), head, path)
 
 
-def _read(path: str | Path, kind: type[Arrays]) -> Arrays:
-    place, unpack = storage.label(path), _from_npz if is_npz(path) else _from_parquet
-    data = storage.read_bytes(Path(path))
+def _decoded(data: bytes, place: str, kind: type[Arrays]) -> Arrays:
+    table = data.startswith(b"PAR1")
+    if table:
+        need(place, "pyarrow")
     try:
-        values: dict[str, Any] = unpack(data, place)
+        values = _from_parquet(data, place) if table else _from_npz(data, place)
     except _DAMAGE as error:
         expected = f"a whole file of arrays, {' or '.join(SUFFIXES)}"
         raise InputError(place, f"damaged data ({show(str(error), 200)})", expected) from None

@@ -94,7 +94,7 @@ def test_the_same_arguments_give_the_same_arrays():
     """On every processor: values are rounded, and all else is drawn in whole numbers."""
     mix = TaskMix(running=0.4, gangs=0.02, elastic=0.1)
     found = [digest(make(50, 500, 7, mix)) for make in MAKERS]
-    assert found == ["a3a95a8b143c269d", "1c1564d8a685006f", "639ec3fe56f746b9"]
+    assert found == ["03944b3989737c5d", "1c1564d8a685006f", "639ec3fe56f746b9"]
     assert digest(openb_like(50, 500, 8, mix)) != found[0]
 
 
