@@ -182,7 +182,7 @@ def _scaled(site: TaskRound, nodes: int) -> TaskRound:
         count=count[there],
         pool=pool,
         pools=tuple(site.pools[p] for p in pools),
-        speed=site.speed[:, pools],
+        speed=site.speed.take(pools, axis=1),
     )
 
 

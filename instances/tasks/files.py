@@ -145,7 +145,9 @@ def is_npz(path: str | Path) -> bool:
 def _to_npz(head: str, values: dict[str, Any]) -> bytes:
     """Return a zip file of arrays, with whole numbers in as few bytes as hold them."""
     file = io.BytesIO()
-    np.savez(file, head=np.array(head), **{n: a.astype(_least(a)) for n, a in values.items()})
+    np.savez(
+        file, head=np.array(head), **{n: a.astype(_least(a), order="C") for n, a in values.items()}
+    )
     return file.getvalue()
 
 
@@ -187,7 +189,7 @@ def _array(data: bytes, place: str) -> np.ndarray[Any, Any]:
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
         raise InputError(place, f"{len(data) - file.tell()} bytes", f"those of the shape {shape}")
     order: Literal["F", "C"] = "F" if by_column else "C"
-    return np.ndarray(shape, dtype, data, file.tell(), order=order)
+    return np.ndarray(shape, dtype, data, file.tell(), order=order).copy()
 
 
 def _refuse_bomb(place: str, size: int) -> None:

@@ -32,9 +32,9 @@ def test_openb_is_what_its_tables_say():
     assert site.nodes == 1523
     assert site.tasks == 8152 + 7 + 24
     assert site.count[site.kinds.index("T4x2-104c-512g")] == 387
-    # The first pod asks for 12 cores, 16 GiB and a GPU; worth 0.36 + 0.0625 + 1.
-    first = np.flatnonzero((site.use == [12_000, 16_384, 64]).all(axis=1))
-    assert set(site.value[np.isin(site.shape, first)].tolist()) == {pytest.approx(1.424)}
+    # The first pod asks for 12 cores, 16 GiB and a GPU; a core is worth 0.03, a GiB 0.004.
+    first = (site.use == [12_000, 16_384, 64]).all(axis=1)
+    assert site.value[first[site.shape]] == pytest.approx(0.36 + 16 * 0.004 + 1)
 
 
 def test_missing_data_are_named_in_one_line(tmp_path, monkeypatch, capsys):

@@ -95,7 +95,7 @@ def test_convert_keeps_all(ronda, made):
         (("generate", "blocks", "--nodes", "0", "--out", "n.npz"), "--nodes: found 0"),
         (("generate", "blocks", "--gangs", "2", "--out", "n.npz"), "--gangs: found 2"),
         (("generate", "blocks", "--out", "r.npz"), "--force"),
-        (("convert", "tasks", "round.json", "--out", "n.npz"), 'found the name "round.json"'),
+        (("convert", "tasks", "round.json", "--out", "n.npz"), "round.json: found no such file"),
         (("show", "none.npz"), "no such file"),
     ],
 )
