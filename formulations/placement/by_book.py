@@ -193,7 +193,7 @@ class Seating:
         for node in self._movable.keys() & set(np.flatnonzero(able).tolist()):
             there = [*self._movable[node].values()]
             held = np.array([each.option.gpus for each in there])
-            if book.free[node] + held.sum() < gpus:
+            if not there or book.free[node] + held.sum() < gpus:
                 continue
             costs = np.array([_moved([each]) for each in there])
             amounts = np.array([self._amounts[each.order] for each in there])

@@ -197,10 +197,7 @@ def again_on_nodes(question: Question, choice: Choice, plan: Plan, search: Searc
     choice relies on waking nodes, yielding jobs or prices of power that the model does not have. It
     is also None if nothing improved.
     """
-    waits = choice.worth is not None or choice.awake is not None
-    if waits or choice.yielding or choice.watt_value or choice.stop is StopReason.TIME_LIMIT:
-        return None
-    if plan.objective is None:
+    if not choice.of_options_alone or plan.objective is None:
         return None
     round, table, values = question.round, question.table, question.values
     known = replace(choice, chosen=rows_of(table, plan), objective=plan.objective)

@@ -177,6 +177,10 @@ def many(question: Question) -> bool:
 PRICES = "prices"
 """The proof of a plan whose gap prices alone close. The word of any other solver is trusted."""
 
+PATTERNS, MANY = "patterns", 500
+"""The solver of choices by patterns of nodes, and the number of nodes from which such a choice is
+the last."""
+
 AGGREGATE = "aggregate"
 """The placement of policies whose bound holds for options alone, without nodes."""
 
@@ -231,6 +235,16 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def closed(self, gap: float) -> bool:
         """Return whether the bound proves the gap."""
         return closes(self.bound, self.objective, gap, self.scale)
+
+    @property
+    def of_options_alone(self) -> bool:
+        """Whether a choice with nodes may replace this one, which was complete.
+
+        No job waits for nodes to wake or yields its nodes, and no power has a price of its own.
+        """
+        waits = self.worth is not None or self.awake is not None
+        late = self.stop is StopReason.TIME_LIMIT
+        return not (waits or self.yielding or self.watt_value or late)
 
     def judged(self, gap: float) -> "Choice":
         """Return the choice with the status OPTIMAL if the bound proves the gap, else FEASIBLE."""
@@ -501,7 +515,10 @@ class Optimising(TimelyPolicy):
             fields = {"bound": again.bound, "stop": again.stop, "status": again.status}
             record = _record(question, again, plan.record.extract_s, deadline)
             best = question, again, msgspec.structs.replace(plan, record=record, **fields)
-        for _ in range(8 if again is None or not again.closed(self.gap) else 0):
+        last = again is not None and again.closed(self.gap)
+        if again is not None and again.record.solver == PATTERNS:
+            last |= len(round.cluster.topology.node_gpus) >= MANY
+        for _ in range(0 if last else 8):
             fewer = _without_unplaced(question, choice, plan)
             if fewer is None or deadline.left() <= 2 * once_s:
                 break

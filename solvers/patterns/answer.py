@@ -1,15 +1,17 @@
 """The plan for a round of tasks by patterns: priced, rounded, dealt to tasks, and proven."""
 
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 
+from ronda.formulations.patterns.model import NodeModel
 from ronda.formulations.patterns.of_tasks import TaskModel, model_of
 from ronda.instances.base import Rows
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
 from ronda.instances.plan import SolveRecord, StopReason, closes
 from ronda.instances.tasks.arrays import TaskPlan, TaskRound
-from ronda.solvers.patterns.dealing import matched, patched, seated
+from ronda.solvers.patterns.dealing import Seats, matched, patched, seated
 from ronda.solvers.patterns.pricing import SlotPrices, price
 from ronda.solvers.patterns.rounding import dive, fill, laid
 
@@ -18,6 +20,35 @@ LARGE = 30_000
 
 PLACE_S, DEAL_S = 4e-6, 1e-6
 """The seconds of a processor per task to round prices to a plan, and of its last part."""
+
+
+class Packed(NamedTuple):
+    """A plan for a model: its prices, the way of each job (J,), -1 for none, seats, and its end."""
+
+    priced: SlotPrices
+    way: Rows
+    seats: Seats
+    stop: StopReason
+
+
+def packed(model: NodeModel, gap: float, deadline: Deadline, seed: int) -> Packed:
+    """Return a plan for a model, with prices to a relative `gap` of the relaxation."""
+    priced, stop, jobs = SlotPrices.at_zero(model), StopReason.STAGNATION, len(model.group)
+    with ending(deadline.sooner(deadline.paced(PLACE_S * jobs)).end):
+        try:
+            price(priced, gap)
+            if model.count.sum() < LARGE:
+                dive(priced)
+        except OutOfTimeError:
+            stop = StopReason.TIME_LIMIT
+    ranges = laid(priced)
+    way = np.full(jobs, -1)
+    matched(model, ranges.supply(), priced.prices, way)
+    with ending(deadline.sooner(deadline.paced(DEAL_S * jobs)).end):
+        with suppress(OutOfTimeError):
+            fill(priced, ranges, way)
+        seats = patched(model, seated(model, ranges, way, seed), way, priced.unit)
+    return Packed(priced, way, seats, stop)
 
 
 def solve_tasks(
@@ -36,21 +67,7 @@ def solve_tasks(
     deadline = Deadline.of(deadline)
     whole = model_of(round)
     built_s = deadline.elapsed()
-    priced, stop = SlotPrices.at_zero(whole.model), StopReason.STAGNATION
-    with ending(deadline.sooner(deadline.paced(PLACE_S * round.tasks)).end):
-        try:
-            price(priced, gap)
-            if round.nodes < LARGE:
-                dive(priced)
-        except OutOfTimeError:
-            stop = StopReason.TIME_LIMIT
-    ranges = laid(priced)
-    way = np.full(round.tasks, -1)
-    matched(whole.model, ranges.supply(), priced.prices, way)
-    with ending(deadline.sooner(deadline.paced(DEAL_S * round.tasks)).end):
-        with suppress(OutOfTimeError):
-            fill(priced, ranges, way)
-        seats = patched(whole.model, seated(whole.model, ranges, way, seed), way, priced.unit)
+    priced, way, seats, stop = packed(whole.model, gap, deadline, seed)
     task, node = _placed(whole, way, seats.job, seats.node)
     once = np.flatnonzero(np.diff(task, prepend=-1))  # one slice of each task
     own, pool = task[once], round.pool[round.node_kind[node[once]]]

@@ -45,9 +45,14 @@ class ByPrices(Optimising):
             return None
         # Import late: most decisions need no model, which loads Pyomo.
         from ronda.solvers.decision.by_milp import search_of
+        from ronda.solvers.decision.by_patterns import again_by_patterns
         from ronda.solvers.decision.by_positions import again_on_nodes
 
-        return again_on_nodes(question, choice, plan, search_of(question, self.gap, deadline))
+        search = search_of(question, self.gap, deadline)
+        again = again_on_nodes(question, choice, plan, search)
+        if again is not None and again.closed(self.gap):
+            return again
+        return again_by_patterns(question, again or choice, plan, search) or again
 
     def allocate(
         self,
