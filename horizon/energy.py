@@ -59,8 +59,7 @@ class Meter:
     def sleep(self, node: int, start_s: float, end_s: float) -> None:
         """Account for a finished sleep of a node."""
         self.sleep_j += self._sleep_w[node] * (end_s - start_s)
-        self.slept_host_j += self._host_w[node] * (end_s - start_s)
-        self.slept_gpus_j += self._node_gpus_w[node] * (end_s - start_s)
+        self.off(node, start_s, end_s)
 
     def off(self, node: int, start_s: float, end_s: float) -> None:
         """Account for an interval in which a node was out of service."""

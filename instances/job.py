@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import ceil, floor, inf
 from sys import float_info
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +11,9 @@ from msgspec.structs import replace
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record, Share
 from ronda.instances.learning import LearningCurve, Losses, TrainingLog
 from ronda.instances.profile import Mode, NoiseScale
+
+if TYPE_CHECKING:
+    from ronda.instances.cluster import Pool
 
 
 class Estimate(Record, frozen=True, kw_only=True, gc=False):
@@ -331,6 +334,12 @@ class Job(Record, frozen=True, kw_only=True, gc=False):
     part: Name | None = None
     share: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     pieces: Pieces | None = None
+
+    def may_use(self, pool: "Pool") -> bool:
+        """Return whether the job's partition and GPU types let it use a pool."""
+        return self.partition == pool.partition and (
+            not self.gpu_types or pool.gpu_type.name in self.gpu_types
+        )
 
 
 class Option(Record, frozen=True, kw_only=True, gc=False):

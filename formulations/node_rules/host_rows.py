@@ -145,9 +145,7 @@ def _state(
     sheet: Sheet, name: str, table: OptionTable, rows: Rows, use: Floats, room: float
 ) -> None:
     """State a row, unless all jobs together cannot break it."""
-    most = np.zeros(len(table.jobs))
-    np.maximum.at(most, table.job[rows], use)
-    if most.sum() > room * (1 + ROUNDED):
+    if table.most_together(rows, use) > room * (1 + ROUNDED):
         sheet.state(name, rows, use, room)
 
 
@@ -162,29 +160,26 @@ class HostAccount:
 
     def fits(self, state: JobState, given: Allocation) -> bool:
         """Return whether the nodes of an allocation have what a job needs."""
-        if (
-            not given.placement
-            or not state.job.needs
-            or (given.array, given.placement) in self._arrays
-        ):
+        if (needed := self._needed(state, given)) is None:
             return True
-        needed = needs_of(state.job, self._names).on(given.placement)
         left = self._left[:, [node for node, _ in given.placement]]
         return bool(((needed <= left) | (needed <= 0)).all())
 
     def take(self, state: JobState, given: Allocation) -> None:
         """Take what a job needs on the nodes of an allocation."""
-        if (
-            not given.placement
-            or not state.job.needs
-            or (given.array, given.placement) in self._arrays
-        ):
+        if (needed := self._needed(state, given)) is None:
             return
         if given.array is not None:
             self._arrays.add((given.array, given.placement))
-        needed = needs_of(state.job, self._names).on(given.placement)
         for (node, _), amounts in zip(given.placement, needed.T, strict=True):
             self._left[:, node] -= amounts
+
+    def _needed(self, state: JobState, given: Allocation) -> Floats | None:
+        """Return what a job needs on its nodes (D, n), or None if its array has it already."""
+        counts = given.placement and state.job.needs
+        if not counts or (given.array, given.placement) in self._arrays:
+            return None
+        return needs_of(state.job, self._names).on(given.placement)
 
 
 def host_account(round: Round) -> HostAccount | None:

@@ -128,9 +128,7 @@ def _note(each: Floats, state: JobState, round: Round, names: tuple[str, ...]) -
     job = state.job
     needs = needs_of(job, names)
     for p, pool in enumerate(round.cluster.topology.pools):
-        if pool.partition != job.partition:
-            continue
-        if job.gpu_types and pool.gpu_type.name not in job.gpu_types:
+        if not job.may_use(pool):
             continue
         least = _smallest_piece(state, pool)
         part = job.share or (1 / 7 if job.part else 1.0)

@@ -61,11 +61,11 @@ def staying_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet)
             free = np.array(held, dtype=np.int64)[table.job[rows]]
             gpus, inside = np.maximum(0, table.own_gpus[rows] - free), f"{pool.name},{at_s:g}"
             room = topology.node_gpus[stays]
-            if _most(table, rows, gpus) > room.sum():
+            if table.most_together(rows, gpus) > room.sum():
                 sheet.state(f"{STAYING}[{inside}]", rows, gpus, float(room.sum()))
             fresh = (gpus * (free == 0)).astype(np.int64)
             for i, shares in _pieces(fresh, room, pool.gpus_per_node):
-                if _most(table, rows, shares) > len(room):
+                if table.most_together(rows, shares) > len(room):
                     name = f"{STAYING_NODES}[{inside},{i}]"
                     sheet.state(name, rows, shares, float(len(room)))
 
@@ -73,12 +73,6 @@ def staying_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet)
 def _held_on(state: JobState, nodes: Mask) -> int:
     held = () if state.allocation is None else state.allocation.placement
     return sum(gpus for node, gpus in held if nodes[node])
-
-
-def _most(table: OptionTable, rows: Rows, amounts: Floats | Rows) -> float:
-    most = np.zeros(len(table.jobs))
-    np.maximum.at(most, table.job[rows], amounts)
-    return float(most.sum())
 
 
 def _pieces(gpus: Rows, room: Rows, size: int) -> Iterator[tuple[int, Floats]]:

@@ -89,9 +89,7 @@ def part_rows(round: Round, table: OptionTable, values: Floats, sheet: Sheet) ->
 def _state(sheet: Sheet, table: OptionTable, name: str, use: Floats | Rows, most: float) -> None:
     """State a row if it can bind."""
     rows = np.flatnonzero(use)
-    each = np.zeros(len(table.jobs))
-    np.maximum.at(each, table.job[rows], use[rows])
-    if each.sum() > most * (1 + ROUNDING):
+    if table.most_together(rows, use[rows]) > most * (1 + ROUNDING):
         sheet.state(name, rows, np.asarray(use[rows], dtype=float), float(most))
 
 

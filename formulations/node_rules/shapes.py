@@ -122,8 +122,6 @@ class Shapes:
         if not given.placement:
             return True  # asked before nodes are chosen
         job, counts = state.job, [gpus for _, gpus in given.placement]
-        if not counts:
-            return True
         if job.one_node and len(counts) > 1:
             return False
         if self._neighbours is not None and not self._neighbours.welcome(job, given.placement):

@@ -341,18 +341,10 @@ def application_of(round: Round, state: JobState, pool: int) -> Application | No
     return application(round.profiles[state.job.profile], pool_shapes(round.cluster)[pool])
 
 
-def suits(job: Job, shape: PoolShape) -> bool:
-    """Return whether a job may use a pool's GPUs, without regard to its profile."""
-    pool = shape.pool
-    return pool.partition == job.partition and (
-        not job.gpu_types or pool.gpu_type.name in job.gpu_types
-    )
-
-
 def applications(round: Round, job: Job) -> list[Application]:
     """Return the applications that a job may run as, in the order of the pools."""
     profile, shapes = round.profiles[job.profile], pool_shapes(round.cluster)
-    own = [shape for shape in shapes if suits(job, shape)]
+    own = [shape for shape in shapes if job.may_use(shape.pool)]
     if job.part is not None or job.share is not None:
         offered = _groups(round.cluster)
         own = [s for s in own if any(group.offers(job.part) for group in offered[s.index])]

@@ -131,6 +131,12 @@ class OptionTable(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True
         """The GPUs that options count for (`Option.own_gpus`), those of arrays whole, (K,)."""
         return self.gpus if self.slices is None else self.slices[1]
 
+    def most_together(self, rows: Rows, amounts: Floats | Rows) -> float:
+        """Return the most of `amounts` (n,) that jobs have together, each in one of `rows` (n,)."""
+        each = np.zeros(len(self.jobs))
+        np.maximum.at(each, self.job[rows], amounts)
+        return float(each.sum())
+
     def worth(self, values: Floats, chosen: Rows) -> float:
         """Return the sum of `values` (K,) of `chosen` rows (-1: none), less soft penalties."""
         rows = chosen[chosen >= 0]

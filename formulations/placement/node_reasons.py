@@ -85,9 +85,7 @@ def stranded(round: Round, allocations: Mapping[str, Allocation]) -> str | None:
             continue
         needs = book.needs(state)
         for p, pool in enumerate(pools):
-            if pool.partition != job.partition:
-                continue
-            if job.gpu_types and pool.gpu_type.name not in job.gpu_types:
+            if not job.may_use(pool):
                 continue
             least = job.min_gpus or job.gpus
             gpus, own = min(least, pool.gpus_per_node), book.usable & (book.pool == p)

@@ -186,13 +186,11 @@ class Packing:
         self.at[request.order] = []
         mixed = count > 0 and not nodes.can_hold(count, rest)
         chosen: list[int] | None = []
-        if mixed:
-            count = nodes.fewest_nodes(request.gpus)
+        if count:
+            count = nodes.fewest_nodes(request.gpus) if mixed else count
             allowed = nodes.usable & self._power_mask(request, nodes.whole, count)
-            chosen = mixed_nodes(nodes, request, count, allowed, push=push)
-        elif count:
-            allowed = nodes.usable & self._power_mask(request, nodes.whole, count)
-            chosen = nodes_to_fill(nodes, request, count, allowed, push=push)
+            choose = mixed_nodes if mixed else nodes_to_fill
+            chosen = choose(nodes, request, count, allowed, push=push)
         if chosen is None:
             self._fail(request)
             return 0

@@ -1,5 +1,7 @@
 """The minimum run time of jobs: until it ends, a job that runs counts as one that must run."""
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from ronda.instances.job import Job
@@ -39,12 +41,13 @@ def with_minimum_runs(round: Round) -> Round:
         and state.job.preemptible
         and round.now_s < state.held_s + least_run_s(site, state.job)
     }
-    if not young:
-        return round
+    return with_firm(round, young) if young else round
+
+
+def with_firm(round: Round, jobs: Collection[str]) -> Round:
+    """Return the round in which some of the running jobs may not be stopped."""
     running = (
-        replace(state, job=replace(state.job, preemptible=False))
-        if state.job.id in young
-        else state
-        for state in round.running
+        replace(s, job=replace(s.job, preemptible=False)) if s.job.id in jobs else s
+        for s in round.running
     )
     return replace(round, running=tuple(running))

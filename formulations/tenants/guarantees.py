@@ -151,11 +151,8 @@ class _Claims:
             most = max(most, float(self._counted[rows][table.current[rows]].sum()))
         fits = self._held[rows] <= most * (1 + 1e-9)
         amount = np.where(fits, self._counted[rows], 0.0)
-        each = np.zeros(len(table.jobs))
-        np.maximum.at(each, table.job[rows], amount)
-        if each.any():
+        if asked := table.most_together(rows, amount):
             own = amount > 0
-            asked = float(each.sum())
             row = f"{family}[{name},{self._of}]"
             yield Guarantee(row, share, rows[own], amount[own], most, asked)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from ronda.formulations.options.application import application, pool_shapes, suits
+from ronda.formulations.options.application import application, pool_shapes
 from ronda.horizon.journal import change_of
 from ronda.hosts.embedding.jobs import UNRATED, UNTOLD, Given, shown
 from ronda.hosts.embedding.plain import plain
@@ -139,7 +139,7 @@ def resized(of: Tracked, job: Job, cluster: Cluster, now_s: float, *, elastic: b
         return of
     low, high = job.min_gpus or job.gpus, job.max_gpus or job.gpus
     shape, gpus = pool_shapes(cluster)[held.option.pool], held.option.gpus
-    may_stay = suits(job, shape)
+    may_stay = job.may_use(shape.pool)
     if not job.preemptible and not may_stay:
         place, found = f"changed: job {job.id!r}", f"no {shape.pool.name} any more, where it runs"
         raise InputError(place, found, "what it has: it may not be stopped")
@@ -166,7 +166,7 @@ def runs_on(
         return of
     job, place = of.state.job, f"running: job {of.state.job.id!r}"
     shape = pool_shapes(cluster)[int(cluster.topology.node_pool[placement[0][0]])]
-    if not suits(job, shape):
+    if not job.may_use(shape.pool):
         how = f"{shape.pool.gpu_type.name} of partition {shape.pool.partition!r}"
         raise InputError(place, how, "GPUs that it may use")
     found = held(cluster, job, of.profile, placement, clock=clock, batch=batch)

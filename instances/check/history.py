@@ -9,7 +9,7 @@ import numpy as np
 from ronda.instances.check.faults import World, saved_s
 from ronda.instances.check.option import Examiner
 from ronda.instances.check.physics import Pace, Physics
-from ronda.instances.check.plan import same_option
+from ronda.instances.check.plan import continues
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Job, Truth
 from ronda.instances.profile import NoiseCurve
@@ -255,12 +255,7 @@ def same(before: Segment, after: Segment) -> bool:
         return False
     if before.array is not None and before.held.narrows_to(after.held):
         return True
-    return (
-        before.placement == after.placement
-        and before.array == after.array
-        and before.parts == after.parts
-        and same_option(before.option, after.option)
-    )
+    return continues(before.held, after.held)
 
 
 def _delay(costs: Costs, segment: Segment, before: Segment | None, *, progressed: bool) -> float:

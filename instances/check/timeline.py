@@ -141,6 +141,8 @@ def _first_and_last(segments: list[Segment]) -> tuple[NDArray[np.bool_], NDArray
 
 def with_off_times(flat: Flat, faults: Faults, end_s: float) -> tuple[Flat, list[Violation]]:
     """Return the arrays with off periods added to the rests, and the violations of drains."""
+    if not faults.outages:
+        return flat, []
     off, found = off_times(faults, _use(flat, {o.node for o in faults.outages}), end_s)
     both = replace(
         flat,
@@ -171,8 +173,7 @@ def timeline_violations(instance: Instance, schedule: Schedule) -> list[Violatio
     found = _sleep_violations(schedule, len(topology.node_gpus))
     if found:
         return found
-    if instance.faults.outages:
-        flat, found = with_off_times(flat, instance.faults, schedule.end_s)
+    flat, found = with_off_times(flat, instance.faults, schedule.end_s)
     found += _node_violations(flat, topology)
     everything = np.ones(len(topology.node_gpus), dtype=bool)
     limited = replace(flat, power_w=flat.limited_w)

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import structs
 
 from ronda.instances.errors import InputError
-from ronda.instances.generate.common import Parameters
+from ronda.instances.generate.common import Parameters, refuse_beyond
 from ronda.instances.instance import Faults, Instance, Outage, Straggler
 from ronda.instances.job import Job
 
@@ -83,10 +83,7 @@ class Breakage(Parameters, frozen=True, kw_only=True):
         least = {"repair_s": 1.0, "drain_s": 1.0, "slow_s": 1.0, "silence_s": 1.0, "slowest": 0.01}
         most = {"stragglers": 0.9, "silences": 0.9, "slowest": 1.0}
         for name, value in structs.asdict(self).items():
-            low, high = least.get(name, 0.0), most.get(name, float("inf"))
-            if not low <= value <= high:
-                expected = f"{low:g} or more" if high == float("inf") else f"{low:g} to {high:g}"
-                raise InputError(name, f"{value:g}", expected)
+            refuse_beyond(name, value, least.get(name, 0.0), most.get(name, float("inf")))
 
 
 def broken(instance: Instance, breakage: Breakage, seed: int) -> Instance:

@@ -8,15 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ronda.instances.errors import InputError
 from ronda.instances.generate.applications import GPU_TYPES
-from ronda.instances.generate.common import Parameters
-
-
-def _within(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        expected = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
-        raise InputError(name, f"{value:g}", expected)
+from ronda.instances.generate.common import Parameters, refuse_beyond
 
 
 class Structure(Parameters, frozen=True, kw_only=True):
@@ -58,9 +51,9 @@ class Structure(Parameters, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse parameters that are out of range."""
         for name, most in (("types", len(GPU_TYPES)), ("partitions", 0), ("pods", 0), ("racks", 0)):
-            _within(name, getattr(self, name), 1, most or float("inf"))
+            refuse_beyond(name, getattr(self, name), 1, most or float("inf"))
         for name, most in (("deadlines", 1), ("gangs", 1), ("restart_s", 3600), ("error", 2)):
-            _within(name, getattr(self, name), 0, most)
+            refuse_beyond(name, getattr(self, name), 0, most)
 
 
 PLAIN = Structure()

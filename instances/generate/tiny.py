@@ -5,7 +5,7 @@ import math
 import msgspec
 import numpy as np
 
-from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition, Pool
+from ronda.instances.cluster import Cluster, GpuType, NodeGroup, Partition
 from ronda.instances.generate.common import started
 from ronda.instances.job import Costs, Estimate, Job, JobState
 from ronda.instances.profile import NoiseScale, Parametric, PowerCurve, Profile, Rigid
@@ -146,17 +146,12 @@ def _states(
 def options_at_most(job: Job, cluster: Cluster, profiles: dict[str, Profile]) -> int:
     """Return an upper bound on the number of options that a job has."""
     profile = profiles[job.profile]
-    pools = [p for p in cluster.topology.pools if _may_use(job, p)]
+    pools = [p for p in cluster.topology.pools if job.may_use(p)]
     if isinstance(profile.throughput["X"], Rigid):
         return len(pools)
     counts = {2**k for k in range(8) if (job.min_gpus or 1) <= 2**k <= (job.max_gpus or 1)}
     sizes = len(counts | {job.gpus})
     return sum(sizes * len(p.gpu_type.clocks) for p in pools) * max(1, len(profile.batches))
-
-
-def _may_use(job: Job, pool: Pool) -> bool:
-    allowed = not job.gpu_types or pool.gpu_type.name in job.gpu_types
-    return allowed and job.partition == pool.partition
 
 
 def _state(
@@ -203,7 +198,7 @@ def _start(
         nodes = [
             n
             for n in range(len(free))
-            if free[n] >= job.gpus and _may_use(job, topology.pools[topology.node_pool[n]])
+            if free[n] >= job.gpus and job.may_use(topology.pools[topology.node_pool[n]])
         ]
         if not nodes or rng.random() < 0.5:
             out.append(state)

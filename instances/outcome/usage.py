@@ -29,9 +29,8 @@ def usage_of(instance: Instance, schedule: Schedule) -> Usage:
     factor. Any other GPU draws its idle power. Waking, sleeping and off nodes are included. The
     integral of the watts is the schedule's energy.
     """
-    flat, topology = flatten(instance, schedule), instance.cluster.topology
-    if instance.faults.outages:
-        flat, _ = with_off_times(flat, instance.faults, schedule.end_s)
+    topology = instance.cluster.topology
+    flat, _ = with_off_times(flatten(instance, schedule), instance.faults, schedule.end_s)
     everything = np.ones(len(topology.node_gpus), dtype=bool)
     times, watts = power_steps(flat, topology, everything, schedule.end_s)
     times = np.concatenate([times, flat.start_s, flat.end_s, [schedule.end_s]])

@@ -202,8 +202,7 @@ def _least_w(job: Job, profile: Profile, cluster: Cluster) -> float:
     found = inf
     for index, pool in enumerate(topology.pools):
         name = pool.gpu_type.name
-        allowed = name in profile.throughput and (not job.gpu_types or name in job.gpu_types)
-        if pool.partition != job.partition or not allowed:
+        if name not in profile.throughput or not job.may_use(pool):
             continue
         rigid = isinstance(profile.throughput[name], Rigid)
         gpus = job.gpus if rigid or job.min_gpus is None else min(job.min_gpus, job.gpus)

@@ -56,9 +56,7 @@ def recorded_schedule(instance: Instance, recorded: Recorded) -> Schedule:
         end_s=max(ends, default=0.0),
         versions={"ronda": version("ronda")},
     )
-    flat = flatten(instance, made)
-    if instance.faults.outages:
-        flat, _ = with_off_times(flat, instance.faults, made.end_s)
+    flat, _ = with_off_times(flatten(instance, made), instance.faults, made.end_s)
     return replace(made, energy=energy(flat, instance.cluster.topology, made.end_s))
 
 

@@ -5,9 +5,8 @@ of the GPU time, no job gives way before it has run long enough relative to its 
 restarts stay below that share, whatever they cost.
 """
 
-from msgspec.structs import replace
-
 from ronda.formulations.placement.rack_power import keeps_limits
+from ronda.formulations.site.min_run import with_firm
 from ronda.instances.job import JobState
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
@@ -40,13 +39,7 @@ def until_turns_end(round: Round, plan: Plan, *, elastic: bool) -> Round:
     }
     if not inside or not keeps_limits(round, inside):
         return round
-    running = tuple(
-        replace(state, job=replace(state.job, preemptible=False))
-        if state.job.id in inside
-        else state
-        for state in round.running
-    )
-    return replace(round, running=running)
+    return with_firm(round, inside)
 
 
 def _gpus(state: JobState) -> float:

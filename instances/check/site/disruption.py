@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from ronda.instances.check.faults import World
 from ronda.instances.check.site.given import JobInPlan
+from ronda.instances.check.site.tenants import at_or_below
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Job
 from ronda.instances.plan import Plan
@@ -95,10 +96,10 @@ def _disrupted(
 
 def _over(site: Site, disrupted: list[Disrupted]) -> Iterator[Violation]:
     """Yield the budgets that disrupted jobs exceed, with these jobs."""
-    parents = {tenant.name: tenant.parent for tenant in site.tenants}
     budgets = [("the site", site.disruption, disrupted)]
     for tenant in site.tenants:
-        own = [each for each in disrupted if _is_below(each[0].tenant, tenant.name, parents)]
+        below = at_or_below(site, tenant.name)
+        own = [each for each in disrupted if each[0].tenant in below]
         budgets.append((f"tenant {tenant.name}", tenant.disruption, own))
     for where, budget, own in budgets:
         gpus, jobs = sum(gpus for _, gpus, _ in own), len({key for *_, key in own})
@@ -114,12 +115,6 @@ def _named(jobs: Iterable[Job]) -> str:
     names = [job.id for job in jobs]
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
-
-
-def _is_below(name: str | None, top: str, parents: dict[str, str | None]) -> bool:
-    while name is not None and name != top:
-        name = parents.get(name)
-    return name == top
 
 
 def _scales(job: Job, usual: Costs) -> bool:
