@@ -29,25 +29,19 @@ def within_site_limits(round: Round, plan: Plan) -> Plan:
     if not books and not concerns_nodes(round):
         return plan
     states = {state.job.id: state for state in round.jobs}
-    kept: dict[str, Allocation] = {}
-    held = round.held
-    later = dict[str, Allocation]()
-    for job, given in plan.allocations.items():
-        before = held.get(job)
-        if before is not None and before.goes_on(given):
-            kept[job] = given
-            for book in books:
-                book.take(states[job], given)
-        else:
-            later[job] = given
-    for job, given in later.items():
-        closed = closed_to(round, states[job], given.option)
-        if closed is not None and any(closed[node] for node, _ in given.placement):
-            continue
-        if all(book.fits(states[job], given) for book in books):
-            kept[job] = given
-            for book in books:
-                book.take(states[job], given)
+    held, kept = round.held, dict[str, Allocation]()
+    going = {i for i, a in plan.allocations.items() if i in held and held[i].goes_on(a)}
+    for job in sorted(plan.allocations, key=lambda job: job not in going):
+        state, given = states[job], plan.allocations[job]
+        if job not in going:
+            closed = closed_to(round, state, given.option)
+            if closed is not None and any(closed[node] for node, _ in given.placement):
+                continue
+            if not all(book.fits(state, given) for book in books):
+                continue
+        kept[job] = given
+        for book in books:
+            book.take(state, given)
     if len(kept) == len(plan.allocations):
         return plan
     return replace(plan, allocations={job: kept[job] for job in plan.allocations if job in kept})

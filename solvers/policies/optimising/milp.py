@@ -29,7 +29,12 @@ class ByModel(Optimising):
 
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy")
 
-    parts = 1  # a parameter of `milp`
+    placement, parts = "nodes", 1  # parameters of `milp`
+
+    @property
+    def exact(self) -> bool:
+        """Whether the model chooses options and nodes together."""
+        return self.placement == "exact"
 
     def allocate(self, question: Question, deadline: Deadline, initial: Plan | None) -> Choice:
         """Choose options by the model, starting from the running jobs and the last plan."""
@@ -45,6 +50,14 @@ class ByModel(Optimising):
     def search(self, question: Question, deadline: Deadline) -> Search:
         """Return the search settings for a question."""
         return search_of(question, self.gap, deadline)
+
+    def on_nodes(
+        self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
+    ) -> Choice | None:
+        """Choose again with the nodes in the model, but not with several parts."""
+        if self.placement != "nodes" or self.parts > 1:
+            return None
+        return again_on_nodes(question, choice, plan, self.search(question, deadline))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +115,6 @@ class Milp(ByModel):
         if self.parts < 1 or (self.exact and self.parts > 1):
             raise InputError("milp: parts", f"{self.parts}", "1, or more without placement=exact")
 
-    @property
-    def exact(self) -> bool:
-        """Whether the model chooses options and nodes together."""
-        return self.placement == "exact"
-
     def question(
         self, round: Round, deadline: Deadline, seed: int, initial: Plan | None = None
     ) -> Question:
@@ -119,14 +127,6 @@ class Milp(ByModel):
         """Return the search settings for a question."""
         fields = {"solver": self.solver, "parts": self.parts, "options": bare(self.options)}
         return search_of(question, self.gap, deadline, **fields)
-
-    def on_nodes(
-        self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
-    ) -> Choice | None:
-        """Choose again with the nodes in the model, but not with several parts."""
-        if self.placement != "nodes" or self.parts > 1:
-            return None
-        return again_on_nodes(question, choice, plan, self.search(question, deadline))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +150,8 @@ class CpSat(ByModel):
 
     name: ClassVar[str] = CP_SAT
     packages: ClassVar[tuple[str, ...]] = ("numpy", "pyomo", "highspy", "ortools")
+
+    placement = AGGREGATE
 
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -184,9 +186,3 @@ class SiaLike(ByModel):
     capabilities: ClassVar[Capability] = OPTIMISING & ~(Capability.SIZES | Capability.HISTORY)
 
     objective: str = "sia-goodput"
-
-    def on_nodes(
-        self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
-    ) -> Choice | None:
-        """Choose again with the nodes in the model."""
-        return again_on_nodes(question, choice, plan, self.search(question, deadline))
