@@ -63,6 +63,13 @@ class InterruptedRunError(RondaError):
     exit_code = 130  # like shells: 128 + SIGINT
 
 
+def refuse_beyond(place: str, value: float, least: float, most: float) -> None:
+    """Refuse a number that is out of its range; `most` may be infinite."""
+    if not least <= value <= most:
+        expected = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
+        raise InputError(place, f"{value:g}", expected)
+
+
 EXTRAS = MappingProxyType(
     {
         "dask": "dask",

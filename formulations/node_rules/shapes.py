@@ -115,7 +115,9 @@ class Shapes:
     @classmethod
     def of(cls, round: Round) -> "Shapes | None":
         """Return the account of a round, or None if no job has a shape or neighbours."""
-        return cls(round) if any(_shaped(state.job) for state in round.jobs) else None
+        jobs = (state.job for state in round.jobs)
+        alone = (j.one_node or j.exclusive or j.slices or j.neighbourhoods for j in jobs)
+        return cls(round) if any(alone) else None
 
     def fits(self, state: JobState, given: Allocation) -> bool:
         """Return whether a job has its shape on its nodes, and may be beside those there."""
@@ -150,8 +152,3 @@ class Shapes:
         """Add a job on its nodes."""
         if self._neighbours is not None:
             self._neighbours.take(state.job, given.placement)
-
-
-def _shaped(job: Job) -> bool:
-    alone = job.one_node or job.exclusive or job.slices is not None
-    return alone or bool(job.neighbourhoods)

@@ -48,7 +48,8 @@ def state_borrowing(
     uses: dict[str, Use] = {}
     for tenant in tree.order:
         below = tree.below[tenant.name]
-        left = [_leaving(uses[child], shares[child].kept) for child in below]
+        pairs = [(uses[child], shares[child].kept) for child in below]
+        left = [Use(max(0.0, u.now - kept), max(0.0, u.most - kept)) for u, kept in pairs]
         own = Use(*(sum(part) for part in zip(*left, strict=True))) if left else None
         uses[tenant.name] = own or use_of(*tree.span[tenant.name])
 
@@ -79,10 +80,6 @@ def state_borrowing(
         if most < min(uses[name].most, there):
             rows, counts = inside(name)
             state(row, rows, most, counts, penalty=np.inf)
-
-
-def _leaving(use: Use, kept: float) -> Use:
-    return Use(max(0.0, use.now - kept), max(0.0, use.most - kept))
 
 
 class Loans:

@@ -121,14 +121,11 @@ def _pack_gzip(text: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def _pack_zstd(text: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=10).compress(text)
-
-
 def packer(path: Path) -> Callable[[bytes], bytes]:
     """Return the compression function for a file name."""
-    name = path.name
-    for suffix, pack in ((".json", as_it_is), (".json.gz", _pack_gzip), (".json.zst", _pack_zstd)):
+    name, zstd = path.name, zstandard.ZstdCompressor(level=10)
+    ways = ((".json", as_it_is), (".json.gz", _pack_gzip), (".json.zst", zstd.compress))
+    for suffix, pack in ways:
         if name.endswith(suffix):
             return pack
     found = f"the name {show(name)}"

@@ -68,13 +68,6 @@ def check(jobs: int, gpus: int | None, severity: str, seed: int) -> Severity:
     return SEVERITIES[severity]
 
 
-def refuse_beyond(name: str, value: float, least: float, most: float) -> None:
-    """Refuse a parameter that is out of its range; `most` may be infinite."""
-    if not least <= value <= most:
-        expected = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
-        raise InputError(name, f"{value:g}", expected)
-
-
 def job_id(k: int, jobs: int) -> str:
     """Return the id of job k; ids sort in the order of the jobs."""
     return f"j{k:0{len(str(jobs - 1))}d}"

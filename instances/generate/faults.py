@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import structs
 
-from ronda.instances.errors import InputError
-from ronda.instances.generate.common import Parameters, refuse_beyond
+from ronda.instances.errors import InputError, refuse_beyond
+from ronda.instances.generate.common import Parameters
 from ronda.instances.instance import Faults, Instance, Outage, Straggler
 from ronda.instances.job import Job
 

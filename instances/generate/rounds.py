@@ -119,7 +119,7 @@ def _start(
 
     Each job runs on as few nodes as possible. In a single pool, powers of two in descending order
     always fit in this way (the theorem of buddy allocation). Otherwise, a job that does not fit
-    waits.
+    waits. A running job has done a random fraction of its work.
     """
     asked = sum(s.job.gpus for s in states)
     free, left_w = 2 * min(cluster.gpus, asked) / 3, watts - cluster.topology.idle_w
@@ -135,12 +135,19 @@ def _start(
     chosen.sort(key=lambda k: (-states[k].job.gpus, k))
     nodes, running = cluster.topology.node_gpus.copy(), {}
     for k in chosen:
-        state, age = states[k], float(rng.uniform(0.1, 0.9))
-        placement = _placement(state.job, nodes, cluster)
-        if placement:
-            for node, share in placement:
-                nodes[node] -= share
-            running[k] = _run(state, profiles[state.job.profile], placement, cluster, age)
+        job, age = states[k].job, float(rng.uniform(0.1, 0.9))
+        placement = _placement(job, nodes, cluster)
+        if placement is None:
+            continue
+        for node, share in placement:
+            nodes[node] -= share
+        now = started(states[k], placement, cluster, profiles[job.profile], _NOW_S)
+        assert job.estimate is not None
+        assert now.allocation is not None
+        rate, done_now = now.allocation.option.rate, age * job.estimate.work
+        began_s = float(np.round(max(job.submit_s, _NOW_S - done_now / rate), 3))
+        done = float(np.round(max(0.0, done_now - rate * (_NOW_S - began_s)), 3))
+        running[k] = structs.replace(now, since_s=began_s, held_s=began_s, done=done)
     return running
 
 
@@ -161,20 +168,3 @@ def _placement(
             if len(fit) == len(wanted):
                 return tuple(zip(fit, wanted, strict=True))
     return None
-
-
-def _run(
-    state: JobState,
-    profile: Profile,
-    placement: tuple[tuple[int, int], ...],
-    cluster: Cluster,
-    age: float,
-) -> JobState:
-    """Return the state of a job that runs on a placement with the fraction `age` of it done."""
-    now = started(state, placement, cluster, profile, _NOW_S)
-    assert state.job.estimate is not None
-    assert now.allocation is not None
-    rate, done_now = now.allocation.option.rate, age * state.job.estimate.work
-    began_s = float(np.round(max(state.job.submit_s, _NOW_S - done_now / rate), 3))
-    done = float(np.round(max(0.0, done_now - rate * (_NOW_S - began_s)), 3))
-    return structs.replace(now, since_s=began_s, held_s=began_s, done=done)

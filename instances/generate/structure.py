@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ronda.instances.errors import refuse_beyond
 from ronda.instances.generate.applications import GPU_TYPES
-from ronda.instances.generate.common import Parameters, refuse_beyond
+from ronda.instances.generate.common import Parameters
 
 
 class Structure(Parameters, frozen=True, kw_only=True):

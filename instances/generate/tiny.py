@@ -33,7 +33,14 @@ def tiny_round(seed: int = 0) -> Round:
     rng = np.random.default_rng([seed, 3])
     cluster = _cluster(rng)
     profiles = {p.name: p for p in (_elastic(rng, "e", 2), _elastic(rng, "f", 1), _rigid(rng))}
-    states = _states(rng, cluster, profiles)
+    states: list[JobState] = []
+    combinations, wanted = 1, int(rng.integers(2, 6))
+    while len(states) < wanted:
+        state = _state(rng, len(states), cluster, profiles)
+        combinations *= 1 + options_at_most(state.job, cluster, profiles)
+        if combinations > COMBINATIONS:
+            break
+        states.append(state)
     states = _start(rng, states, cluster, profiles)
     running = tuple(s for s in states if s.allocation is not None)
     drawn_w = _drawn(cluster, running)
@@ -126,21 +133,6 @@ def _power(rng: np.random.Generator) -> PowerCurve:
 
 def _between(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.round(rng.uniform(low, high), 4))
-
-
-def _states(
-    rng: np.random.Generator, cluster: Cluster, profiles: dict[str, Profile]
-) -> list[JobState]:
-    """Return two to five jobs, as many as `COMBINATIONS` allows."""
-    states: list[JobState] = []
-    combinations, wanted = 1, int(rng.integers(2, 6))
-    while len(states) < wanted:
-        state = _state(rng, len(states), cluster, profiles)
-        combinations *= 1 + options_at_most(state.job, cluster, profiles)
-        if combinations > COMBINATIONS:
-            break
-        states.append(state)
-    return states
 
 
 def options_at_most(job: Job, cluster: Cluster, profiles: dict[str, Profile]) -> int:

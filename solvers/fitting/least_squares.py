@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from ronda.instances.base import Floats, Mask
-from ronda.instances.errors import InputError
+from ronda.instances.errors import InputError, refuse_beyond
 from ronda.instances.models.fits import FitParameter, FitRemark
 from ronda.instances.profile import Parametric, PowerCurve
 
@@ -61,10 +61,7 @@ def check_known(known: Mapping[str, float], bounds: Mapping[str, tuple[float, fl
     for name, value in known.items():
         if name not in bounds:
             raise InputError("--fix", repr(name), f"one of {', '.join(bounds)}")
-        low, high = bounds[name]
-        if not low <= value <= high:
-            limits = f"{low:g} or more" if high == np.inf else f"{low:g} to {high:g}"
-            raise InputError(f"--fix {name}", f"{value:g}", limits)
+        refuse_beyond(f"--fix {name}", value, *bounds[name])
 
 
 def log_ratio(predicted: Floats, measured: Floats) -> Floats:

@@ -129,46 +129,36 @@ def evolve(
         Deadline whose clock gives the times of incumbents. `stop` ends the search in time.
     """
     with own_random(seed):
-        return _evolve(genes, starts, settings, stop, deadline)
-
-
-def _evolve(
-    genes: Genes,
-    starts: Sequence[Rows],
-    settings: EvolutionSettings,
-    stop: Criterion,
-    deadline: Deadline,
-) -> Evolved:
-    box, size = toolbox(genes, settings), settings.population
-    first = [operators.repair(genes, start) for start in starts]
-    others = range(size - len(first))
-    first += [box.respond() if settings.priced and i % 8 else box.draw() for i in others]
-    population = [creator.Individual(genome.tolist()) for genome in first]
-    fame, diary, generations = tools.HallOfFame(settings.kept), _Diary(deadline), 0
-    while True:
-        try:
-            population, log = algorithms.eaMuPlusLambda(
-                population,
-                box,
-                size,
-                size,
-                settings.crossover,
-                settings.mutation,
-                generations,  # none at first, then one at a time, to read the clock
-                stats=diary.stats,
-                halloffame=fame,
-                verbose=False,
-            )
-        except OutOfTimeError:
-            if not len(fame):
-                raise
-            reason = StopReason.TIME_LIMIT
-            break
-        generations = 1
-        diary.note(log, fame)
-        progress, reason = stop(diary.status)
-        if progress >= 1.0:
-            break
+        box, size = toolbox(genes, settings), settings.population
+        first = [operators.repair(genes, start) for start in starts]
+        others = range(size - len(first))
+        first += [box.respond() if settings.priced and i % 8 else box.draw() for i in others]
+        population = [creator.Individual(genome.tolist()) for genome in first]
+        fame, diary, generations = tools.HallOfFame(settings.kept), _Diary(deadline), 0
+        while True:
+            try:
+                population, log = algorithms.eaMuPlusLambda(
+                    population,
+                    box,
+                    size,
+                    size,
+                    settings.crossover,
+                    settings.mutation,
+                    generations,  # none at first, then one at a time, to read the clock
+                    stats=diary.stats,
+                    halloffame=fame,
+                    verbose=False,
+                )
+            except OutOfTimeError:
+                if not len(fame):
+                    raise
+                reason = StopReason.TIME_LIMIT
+                break
+            generations = 1
+            diary.note(log, fame)
+            progress, reason = stop(diary.status)
+            if progress >= 1.0:
+                break
     return Evolved(
         best=np.array(list(fame)),
         objective=float(fame[0].fitness.values[0]),

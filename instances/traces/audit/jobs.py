@@ -1,7 +1,7 @@
 """The jobs of a log: who holds how much, which cannot be told apart, and how good limits are."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,10 @@ def facts_of(read: ReadLog, now_s: float) -> dict[str, Any]:
     last_s = (max([job.submit_s, *(r.end_s or r.start_s for r in own)]) for job, _, own in rows)
     base_s = instance.made.get("unix_start_s", 0.0)
     twins = Counter(
-        (_shape(job), job.name, job.submit_s, job.truth and job.truth.work, _times(own))
+        (
+            *(_shape(job), job.name, job.submit_s, job.truth and job.truth.work),
+            *((run.start_s, run.end_s, *run.held.items()) for run in own),
+        )
         for job, _, own in rows
     )
     limited = [(job, own, limit_s) for job, _, own in rows if (limit_s := _limit_s(job))]
@@ -79,10 +82,6 @@ def _shape(job: Job) -> Any:
     needs = tuple(sorted((name, need.per_gpu) for name, need in job.needs.items()))
     asked = job.gpus, job.gpu_types, job.partition, job.features, needs, _limit_s(job)
     return asked, job.user, job.tenant, job.priority
-
-
-def _times(runs: Sequence[RecordedRun]) -> Any:
-    return tuple((run.start_s, run.end_s, *run.held.items()) for run in runs)
 
 
 def _told(job: Job) -> str:
