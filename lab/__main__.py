@@ -16,6 +16,7 @@ STUDIES = {
     "placement": "Choosing nodes together with options against placing options afterwards.",
     "stranded": "How many GPUs host resources and fractions strand in a real mix of pods.",
     "consolidation": "How many nodes moves can empty, with a bound, at 25 to 500 nodes.",
+    "nodes": "Plans for a million tasks on nodes, with a bound, beside best fit, greedy and HiGHS.",
     "slurm": "Slurm's own backfill against ronda, on a real Slurm with made-up GPUs.",
     "hindsight": "The best schedules known, and how much of the gap to a bound is left.",
 }
@@ -29,6 +30,7 @@ MODULES = {
     "placement": "lab.placement",
     "stranded": "lab.stranded",
     "consolidation": "lab.consolidation",
+    "nodes": "lab.nodes.study",
     "slurm": "lab.slurm.study",
     "hindsight": "lab.hindsight.report",
 }

@@ -39,7 +39,8 @@ class TaskRound:
     shape, value
         Shape of each task, shape (T,), and its value at speed 1, shape (T,), above 0.
     group
-        Group of each task, shape (T,), -1 for none: no two slices of a group are on one node.
+        Group of each task, shape (T,), -1 for none: no two slices of a group are on one node. The
+        ways of one job have the same.
     job
         Tasks with the same number are ways to run one job, at most one of which is placed; shape
         (T,). None if every task is a job of its own.

@@ -135,6 +135,11 @@ def _inconsistent(made: TaskRound) -> Iterator[Problem]:
                 f"{made.move_cost[t]:g}",
                 f"{own[t]:g}, that of the way that runs",
             )
+        group = np.full(made.tasks, -1)
+        group[made.job] = made.group
+        for t in np.flatnonzero(group[made.job] != made.group).tolist():
+            expected = f"{group[made.job[t]]}, as another way of its job"
+            yield Problem(f"group[{t}]", f"{made.group[t]}", expected)
 
 
 class Unplaceable(NamedTuple):

@@ -15,7 +15,8 @@ from ronda.bench.runs.specs import parse_seeds
 from ronda.instances.errors import InputError
 
 MODULES = (
-    "engine pools decisions deadlines placement imports embedding living pollux serve jobs_on_nodes"
+    "engine pools nodes jobs_on_nodes decisions deadlines placement imports embedding living "
+    "pollux serve"
 )
 
 for module in MODULES.split():

@@ -27,16 +27,23 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gap": {"type": Above0(below=1), "help": "Relative gap to reach."},
     "limit_s": {
         "type": Above0(),
-        "help": "Seconds: of the baseline, in `pools` of the engine, in `deadlines` of a decision.",
+        "help": "Seconds: of the baseline, in `pools` of the engine, in `deadlines` of a decision, "
+        "in `nodes` of prices or highs.",
     },
     "seed": {"type": click.IntRange(0), "help": "Of what is generated."},
     "gpus": {"type": click.IntRange(1), "help": "As the severity says by default."},
     "severity": {"type": click.Choice(sorted(SEVERITIES)), "help": "How scarce things are."},
     "policy": {"help": "A policy, with its parameters."},
     "processor": {"is_flag": True, "help": "Let the limit count the time of this process alone."},
-    "solver": {"help": "prices, highs, cp-sat, ..., simplex, ipm, pdlp, or pop-4: parts."},
+    "solver": {
+        "help": "prices or highs; for pools cp-sat, ..., simplex, ipm, pdlp, or pop-4: parts; for "
+        "nodes best-fit or price-greedy."
+    },
     "types": {"type": click.IntRange(1), "help": "GPU types, each with a pool."},
+    "family": {"type": click.Choice(["openb", "azure", "blocks"]), "help": "Of what is generated."},
     "nodes": {"type": click.IntRange(1), "help": "Of the cluster."},
+    "running": {"type": click.FloatRange(0, 1), "help": "Share of the tasks that run now."},
+    "most_disrupted": {"type": click.IntRange(0), "help": "The most that may stop or move."},
     "kind": {"type": click.Choice(["hosts", "awkward", "gangs"]), "help": "Kind of jobs."},
     "gpus_per_node": {"type": click.IntRange(1), "help": "Of each node."},
     "rounds": {"type": click.IntRange(1), "help": "Decisions, one after another."},

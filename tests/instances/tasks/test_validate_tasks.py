@@ -73,6 +73,7 @@ def test_arrays_become_64_bit(small):
         ("value", with_(ONES, 2, np.inf), "value[2]: found inf"),
         ("value", ["a"] * 6, "value: found numbers of the type <U1"),
         ("group", [0, 0, -1, -1, -1, 6], "group[5]: found 6; expected -1 to 5"),
+        ("group", [0, 0, -1, 1, 2, -1], "group[3]: found 1; expected 2, as another way of its job"),
         ("job", [0, 1, 2, 3, 3, -1], "job[5]: found -1; expected 0 to 5"),
         ("move_cost", with_(ONES, 5, -1.0), "move_cost[5]: found -1.0"),
         ("held_task", [6], "held_task[0]: found 6; expected 0 to 5"),

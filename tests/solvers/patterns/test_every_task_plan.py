@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ronda.instances.tasks.check import check_tasks
+from ronda.instances.tasks.validate import validate_tasks
 from ronda.solvers.patterns.answer import solve_tasks
 from tiny_tasks import best_tried, tiny_tasks, worth_of_plan
 
@@ -26,6 +28,7 @@ def test_no_plan_refutes_the_bound(first):
         round_ = empty(seed)
         plan, best = solve_tasks(round_), best_tried(round_)
         slack = ROUNDING * max(1.0, best)
+        assert check_tasks(validate_tasks(round_), plan) == [], seed
         assert worth_of_plan(round_, plan) == pytest.approx(plan.objective, abs=slack), seed
         assert plan.objective <= best + slack, seed
         assert plan.objective <= plan.bound, seed
