@@ -145,9 +145,8 @@ def is_npz(path: str | Path) -> bool:
 def _to_npz(head: str, values: dict[str, Any]) -> bytes:
     """Return a zip file of arrays, with whole numbers in as few bytes as hold them."""
     file = io.BytesIO()
-    np.savez(
-        file, head=np.array(head), **{n: a.astype(_least(a), order="C") for n, a in values.items()}
-    )
+    small = {name: a.astype(_least(a), order="C") for name, a in values.items()}
+    np.savez(file, head=np.array(head), **small)
     return file.getvalue()
 
 
@@ -163,9 +162,7 @@ def _from_npz(data: bytes, place: str) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
         _refuse_bomb(place, sum(each.file_size for each in members))
-        if any(
-            each.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for each in members
-        ):
+        if {each.compress_type for each in members} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             raise InputError(place, "an unusual compression", "arrays that are stored or deflated")
         found = {}
         for each in members:
@@ -181,9 +178,8 @@ def _array(data: bytes, place: str) -> np.ndarray[Any, Any]:
     """Return the array in a ``.npy`` file, which has as many bytes as its header says."""
     file = io.BytesIO(data)
     old = npy.read_magic(file) == (1, 0)
-    shape, by_column, dtype = (npy.read_array_header_1_0 if old else npy.read_array_header_2_0)(
-        file
-    )
+    header = npy.read_array_header_1_0 if old else npy.read_array_header_2_0
+    shape, by_column, dtype = header(file)
     if dtype.kind not in "iufU" or not dtype.itemsize:
         raise InputError(place, f"the type {dtype}", "numbers, or a text")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
@@ -224,15 +220,14 @@ def _from_parquet(data: bytes, place: str) -> dict[str, Any]:
     cells = sum(g.column(c).num_values for g in groups for c in range(g.num_columns))
     _refuse_bomb(place, max(8 * cells, sum(g.total_byte_size for g in groups)))
     beside = file.schema_arrow.metadata or {}
-    found = {
-        n: np.array(msgspec.json.decode(beside[n.encode()])) for n in AXES if n.encode() in beside
-    }
+    texts = {n: beside[n.encode()] for n in AXES if n.encode() in beside}
+    found: dict[str, Any] = {n: np.array(msgspec.json.decode(t)) for n, t in texts.items()}
     found["head"] = beside.get(b"head", b"{}").decode()
     for field in file.schema_arrow:
-        lists = field.name == "held_node" and pa.types.is_large_list(field.type) | pa.types.is_list(
-            field.type
-        )
-        kind = field.type.value_type if lists else field.type
+        kind = field.type
+        if field.name == "held_node":
+            lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+            kind = kind.value_type if lists else pa.null()
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             raise InputError(f"{place}, {show(field.name)}", f"the type {field.type}", "numbers")
     table = file.read()

@@ -71,24 +71,17 @@ def sized(found: Arrays, place: str, sizes: dict[str, int] | None = None) -> Arr
             continue
         array = np.asarray(getattr(found, name))
         shape = tuple(known.setdefault(axis, n) for axis, n in zip(axes, array.shape, strict=False))
-        made[name] = (
-            array.astype(np.float64 if name in REAL else np.int64, copy=False)
-            if array.dtype.kind in "iuf"
-            else array
-        )
-        if array.size and array.dtype.kind not in ("iuf" if name in REAL else "iu"):
-            odd.append(
-                Problem(
-                    name,
-                    f"numbers of the type {array.dtype}",
-                    "real numbers" if name in REAL else "whole numbers",
-                )
-            )
+        real = name in REAL
+        if array.size and array.dtype.kind not in ("iuf" if real else "iu"):
+            words = "real numbers" if real else "whole numbers"
+            odd.append(Problem(name, f"numbers of the type {array.dtype}", words))
         elif array.ndim != len(axes) or array.shape != shape:
             expected = " by ".join(str(known.get(axis, axis)) for axis in axes)
             odd.append(Problem(name, f"the shape {array.shape}", f"{expected} numbers"))
         elif array.dtype.kind == "u" and array.size and array.max() >= 2**63:
             odd.append(Problem(name, str(array.max()), "numbers below 2^63"))
+        else:
+            made[name] = array.astype(np.float64 if real else np.int64, copy=False)
     if odd:
         raise as_error(place, odd)
     return replace(found, **made)
@@ -99,14 +92,9 @@ def _outside(made: TaskRound) -> Iterator[Problem]:
     last, most = made.tasks - 1, limits().nodes
     ranges: dict[str, tuple[float, float]] = {
         **{"capacity": (0, MOST), "count": (1, most), "pool": (0, len(made.pools) - 1)},
-        **{"use": (0, MOST), "slices": (1, most), "speed": (0, DEAREST)},
-        **{
-            "shape": (0, len(made.slices) - 1),
-            "value": (1 / DEAREST, DEAREST),
-            "group": (-1, last),
-        },
-        **{"job": (0, last), "move_cost": (0, DEAREST)},
-        **{"held_task": (0, last), "held_node": (0, made.nodes - 1)},
+        **{"use": (0, MOST), "slices": (1, most), "speed": (0, DEAREST), "group": (-1, last)},
+        **{"shape": (0, len(made.slices) - 1), "value": (1 / DEAREST, DEAREST), "job": (0, last)},
+        **{"move_cost": (0, DEAREST), "held_task": (0, last), "held_node": (0, made.nodes - 1)},
     }
     for name, (least, highest) in ranges.items():
         array = getattr(made, name)
@@ -152,22 +140,18 @@ class Unplaceable(NamedTuple):
 
 def unplaceable(round: TaskRound) -> list[Unplaceable]:
     """Return the shapes of tasks that not even empty nodes hold, with a reason for each pool."""
-    tasks = np.bincount(round.shape, minlength=len(round.slices))
-    short = round.use[:, None, :] > round.capacity
-    open_ = round.speed[:, round.pool] > 0
-    room = (
-        (open_ & ~short.any(axis=2))
-        * round.count
-        @ np.eye(len(round.pools), dtype=np.int64)[round.pool]
-    )
     found = []
-    for s in np.flatnonzero((tasks > 0) & (room < round.slices[:, None]).all(axis=1)).tolist():
-        reasons = [
-            f"pool {pool}: {_reason(round, s, p, short[s, round.pool == p], int(room[s, p]))}"
-            for p, pool in enumerate(round.pools)
-            if round.speed[s, p] > 0
-        ]
-        found.append(Unplaceable(s, int(tasks[s]), tuple(reasons) or ("it may run in no pool",)))
+    for s, tasks in enumerate(np.bincount(round.shape).tolist()):
+        short = round.use[s] > round.capacity
+        fits = (round.speed[s, round.pool] > 0) & ~short.any(axis=1)
+        room = np.bincount(round.pool, round.count * fits, len(round.pools))
+        if tasks and not (room >= round.slices[s]).any():
+            reasons = [
+                f"pool {pool}: {_reason(round, s, p, short[round.pool == p], int(room[p]))}"
+                for p, pool in enumerate(round.pools)
+                if round.speed[s, p] > 0
+            ]
+            found.append(Unplaceable(s, tasks, tuple(reasons) or ("it may run in no pool",)))
     return found
 
 

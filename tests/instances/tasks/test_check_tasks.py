@@ -57,6 +57,11 @@ def test_a_good_plan_has_no_violation(small):
         ([(2, 0), (2, 2)], 6.0, "pool: task 2: is on node 2 of b as well"),
         ([(5, 0)], 0.0, "pool: task 5: may not run on node 0 of a"),
         ([(0, 0), (4, 0)], 19.0, "capacity: node 0: has 4 of cpu, and its tasks take 6"),
+        (
+            [(1, 0), (2, 0), (2, 1), (3, 0)],
+            19.0,
+            "capacity: node 0: has 4 of cpu, and its tasks take 5",
+        ),
         ([(3, 0), (4, 1)], 14.0, "job: job 3: is placed in 2 ways"),
         ([(0, 0), (1, 0)], 18.0, "group: group 0: has task 1 and one more on node 0"),
         (GOOD, 64.1, "objective: plan: claims 64.1, and its tasks give 64"),

@@ -18,6 +18,7 @@ from ronda.instances.errors import InputError
 from ronda.instances.generate.tasks import TaskMix, openb_like
 from ronda.instances.plan import SolveRecord, StopReason
 from ronda.instances.tasks.arrays import TaskPlan
+from ronda.instances.tasks.check import check_tasks
 from ronda.instances.tasks.files import (
     SUFFIXES,
     holds_arrays,
@@ -26,6 +27,7 @@ from ronda.instances.tasks.files import (
     write_task_plan,
     write_tasks,
 )
+from ronda.instances.tasks.validate import unplaceable
 
 
 def same(a, b):
@@ -153,24 +155,25 @@ def header(shape, descr="<f8"):
 
 
 @pytest.mark.parametrize(
-    "member",
+    ("member", "found"),
     [
-        header((10**15,)),
-        header((-1, -1)),
-        header((10**12,), "<U0"),
-        header((1,), "|O"),
-        b"\x93NUMPY\x07\x00",
-        b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 70_000,
-        b"",
-        b"PK",
+        (header((10**15,)), "found 8 bytes; expected those of the shape (1000000000000000,)"),
+        (header((0,)), "found 8 bytes; expected those of the shape (0,)"),
+        (header((-1, -1)), "found 8 bytes"),
+        (header((10**12,), "<U0"), "found the type <U0"),
+        (header((1,), "|O"), "found the type object"),
+        (b"\x93NUMPY\x07\x00", "damaged data"),
+        (b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 70_000, "damaged data"),
+        (b"", "damaged data"),
+        (b"PK", "damaged data"),
     ],
 )
-def test_lying_headers_are_refused(tmp_path, member):
+def test_lying_headers_are_refused(tmp_path, member, found):
     """What a header says is compared with the bytes before any memory is taken."""
     path = tmp_path / "r.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("value.npy", member)
-    with pytest.raises(InputError, match=r"r\.npz"):
+    with pytest.raises(InputError, match=re.escape(found)):
         read_tasks(path)
 
 
@@ -218,6 +221,36 @@ def test_wrong_columns_are_named(tmp_path, small, column, found):
     with pytest.raises(InputError) as error:
         read_tasks(path)
     assert found in str(error.value)
+
+
+def test_nodes_that_are_no_lists_are_named(tmp_path, small):
+    """Of a task that runs a column has the list of its nodes; a node in it may not be empty."""
+    path = tmp_path / "r.parquet"
+    write_tasks(small(), path)
+    table = read_table(path)
+    at = table.schema.get_field_index("held_node")
+    for column in (
+        pa.array([0] * 6),
+        pa.array([["a"]] * 6),
+        pa.array([[None]] * 6, pa.list_(pa.int64())),
+    ):
+        write_table(table.set_column(at, "held_node", column), path)
+        with pytest.raises(InputError, match=r"held_node"):
+            read_tasks(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_round_without_tasks_comes_back(tmp_path, small, suffix):
+    """No task waits and none runs."""
+    none = np.empty(0, dtype=np.int64)
+    parts = dict.fromkeys(("shape", "group", "job", "held_task", "held_node"), none)
+    made = small(value=np.empty(0), move_cost=np.empty(0), **parts)
+    write_tasks(made, tmp_path / f"r{suffix}")
+    back = read_tasks(tmp_path / f"r{suffix}")
+    assert same(back, made)
+    assert unplaceable(back) == []
+    prices = np.zeros((2, 2))
+    assert check_tasks(back, a_plan(task=none, node=none, objective=0.0, node_price=prices)) == []
 
 
 def test_wrong_metadata_are_named(tmp_path, small):
