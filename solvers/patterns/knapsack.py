@@ -118,11 +118,13 @@ class Knapsack:
         density = np.where(profit > 0, profit / (self._scaled @ duals + 1e-9), 0.0)
         fits = (density > 0) & (pattern < most) & (self.size <= free).all(axis=1)
         wanted = np.flatnonzero(fits)
-        for i in wanted[np.argsort(-density[wanted], kind="stable")]:
+        wanted = wanted[np.argsort(-density[wanted], kind="stable")]
+        while len(wanted):
+            i, wanted = wanted[0], wanted[1:]
             size = self.size[i]
             room = np.floor(free[size > 0] / size[size > 0]).min(initial=np.inf)
             n = min(room, most[i] - pattern[i])
-            if n > 0:
-                pattern[i] += n
-                free -= n * size
+            pattern[i] += n
+            free -= n * size
+            wanted = wanted[(self.size[wanted] <= free).all(axis=1)]
         return pattern

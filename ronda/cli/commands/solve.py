@@ -122,6 +122,13 @@ def command(
     ROUND is a file, a packaged round, or - for JSON on stdin. With -, the plan goes to stdout as
     one line of JSON, so that any program can use ronda as its solver.
     """
+    if (tasks := task_round(source)) is not None:
+        given = {"--policy": policy != DEFAULT_POLICY, "--with": extra, "--explain": explain}
+        given |= {"--not": not_there, "--breakdown": breakdown, "--certificate": certificate}
+        given |= {"--alternatives": alternatives is not None, "--verbose": verbose}
+        if wrong := [option for option, value in given.items() if value]:
+            raise InputError(wrong[0], "a round of tasks", "a round of jobs: tasks have no options")
+        return _solve_tasks(source, tasks, Deadline(time_limit, started=entered), seed, out, as_json)
     round_ = load_round(source)
     made = with_rules(make_policy(policy), extra, "--with")
     adding = [answerer("explain")(round_, made, explain)] if explain else []
@@ -161,6 +168,19 @@ def command(
         tell_json(encode(plan))  # as `--out` would write it
         report = report._replace(parts=())
     return show(report, as_json=as_json)
+
+
+def _solve_tasks(
+    source: str, tasks: TaskRound, deadline: Deadline, seed: int, out: Path | None, as_json: bool
+) -> int:
+    from ronda.solvers.patterns.answer import solve_tasks  # loads HiGHS
+    from ronda.solvers.patterns.report import task_plan_report
+
+    with waiting(f"{source}: patterns", deadline.limit_s):
+        plan = solve_tasks(tasks, deadline=deadline, seed=seed)
+    if out is not None:
+        write_task_plan(plan, out)
+    return show(task_plan_report(tasks, plan, deadline.elapsed()), as_json=as_json)
 
 
 def _names(out: Path | None, number: int) -> list[Path]:
