@@ -19,6 +19,8 @@ class TaskModel:
         The round and its model.
     node, class_of
         The round's node of each node of the model, shape (N,), and the class of each kind, (K,).
+    slot
+        The model's slot of a slice of each shape in each pool, shape (S, P), -1 for none.
     tasks
         Of each form, the task of each job in each way, shape (n, W).
     """
@@ -27,6 +29,7 @@ class TaskModel:
     model: NodeModel
     node: Rows
     class_of: Rows
+    slot: Rows
     tasks: tuple[Rows, ...]
 
 
@@ -38,7 +41,8 @@ def model_of(round: TaskRound, value: Floats | None = None) -> TaskModel:
     """
     value = round.value if value is None else value
     capacity, class_of = _classes(round)
-    shape, names = _shapes(round)
+    number, names = _shapes(round)
+    slot = np.full((len(names), len(round.pools)), -1)
     fits = (round.use[names][:, None, :] <= round.capacity[None]).all(axis=2)
     speed = round.speed[names][:, round.pool] * fits  # of a shape on a kind
     size, supplied, ways = list[Floats](), list[Mask](), list[list[tuple[int, float]]]()
@@ -48,11 +52,12 @@ def model_of(round: TaskRound, value: Floats | None = None) -> TaskModel:
         for part in np.unique(alike[speed[s] > 0]):
             kinds = np.flatnonzero((alike == part) & (speed[s] > 0))
             ways[-1].append((len(size), float(speed[s, kinds[0]])))
+            slot[s, round.pool[kinds]] = len(size)
             size.append(round.use[name].astype(float))
             supplied.append(np.isin(np.arange(len(capacity)), class_of[kinds]))
     forms, tasks = list[Form](), list[Rows]()
-    for rows in _alike(round, shape):
-        entries = [(i, *way) for i, s in enumerate(shape[rows[0]]) for way in ways[s]]
+    for rows in _alike(round, number[round.shape]):
+        entries = [(i, *way) for i, s in enumerate(number[round.shape[rows[0]]]) for way in ways[s]]
         if not entries:
             continue
         own = rows[:, [i for i, _, _ in entries]]
@@ -77,7 +82,7 @@ def model_of(round: TaskRound, value: Floats | None = None) -> TaskModel:
         forms=tuple(forms),
         group=round.group,
     )
-    return TaskModel(round, model, order, class_of, tuple(tasks))
+    return TaskModel(round, model, order, class_of, slot[number], tuple(tasks))
 
 
 def _classes(round: TaskRound) -> tuple[Floats, Rows]:
@@ -88,10 +93,10 @@ def _classes(round: TaskRound) -> tuple[Floats, Rows]:
 
 
 def _shapes(round: TaskRound) -> tuple[Rows, Rows]:
-    """Return the number of each task's shape among different ones, and one shape of each number."""
+    """Return the number of each shape among different ones, and one shape of each number."""
     alike = np.column_stack([round.use, round.slices, round.speed])
     _, first, number = np.unique(alike, axis=0, return_index=True, return_inverse=True)
-    return number.reshape(-1)[round.shape], first
+    return number.reshape(-1), first
 
 
 def _alike(round: TaskRound, shape: Rows) -> list[Rows]:

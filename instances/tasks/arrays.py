@@ -100,6 +100,9 @@ class TaskPlan:
         The plan's value, and an upper bound on that of every plan.
     node_price
         Value of one more unit of each resource on a node of each kind, shape (K, R).
+    slot_price
+        Price of a slice of each shape in each pool, shape (S, P), 0 where it fits no node. None if
+        the bound is that of `node_price` alone.
     stop
         Why the search ended.
     record
@@ -111,6 +114,7 @@ class TaskPlan:
     objective: float
     bound: float
     node_price: Floats
+    slot_price: Floats | None = None
     stop: StopReason
     record: SolveRecord = field(default_factory=SolveRecord)
 

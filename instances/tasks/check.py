@@ -48,6 +48,13 @@ def check_tasks(round: TaskRound, plan: TaskPlan) -> list[Violation]:
         return [*found, Violation("prices", "plan", message)]
     odd = np.any(~((price >= 0) & (price < np.inf)), axis=1)
     found += _told("prices", odd, "kind {0}", "has a price of {1}", round.kinds, price)
+    slots = np.zeros(round.speed.shape) if plan.slot_price is None else plan.slot_price
+    if slots.shape != round.speed.shape:
+        message = f"have the shape {slots.shape}, and shapes by pools {round.speed.shape}"
+        return [*found, Violation("prices", "plan", message)]
+    odd = np.any(~((slots >= 0) & (slots < np.inf)), axis=1)
+    shapes = np.arange(len(slots))
+    found += _told("prices", odd, "shape {0}", "has a price of {1}", shapes, slots)
     return found if lost else [*found, *_worth(round, plan)]
 
 

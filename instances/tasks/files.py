@@ -118,7 +118,7 @@ def _decoded(data: bytes, place: str, kind: type[Arrays]) -> Arrays:
     for name in values.keys() - set(known):
         raise InputError(place, f"an array {show(name)}", one_of(known, name))
     for name in known:
-        if name not in values and name != "job":
+        if name not in values and name not in ("job", "slot_price"):
             raise InputError(place, f"no array {name}", "that array")
     return kind(**fields, **values)
 

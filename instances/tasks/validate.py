@@ -17,11 +17,12 @@ Arrays = TypeVar("Arrays", TaskRound, TaskPlan)
 AXES = {
     **{"capacity": "KR", "count": "K", "pool": "K", "use": "SR", "slices": "S", "speed": "SP"},
     **{"shape": "T", "value": "T", "group": "T", "job": "T", "move_cost": "T"},
-    **{"held_task": "H", "held_node": "H", "task": "A", "node": "A", "node_price": "KR"},
+    **{"held_task": "H", "held_node": "H", "task": "A", "node": "A"},
+    **{"node_price": "KR", "slot_price": "SP"},
 }
 """The axes of each array: kinds, resources, shapes, pools, tasks, slices that run or are placed."""
 
-REAL = {"speed", "value", "move_cost", "node_price"}
+REAL = {"speed", "value", "move_cost", "node_price", "slot_price"}
 """The arrays of real numbers; all others hold whole numbers."""
 
 MOST, DEAREST = 2**45, 1e100

@@ -18,7 +18,7 @@ from ronda.instances.errors import InputError, need
 from ronda.instances.files.packaged import entries
 from ronda.instances.files.storage import packer
 from ronda.instances.instance import DECLARED, Knowledge
-from ronda.instances.tasks.files import SUFFIXES, is_npz
+from ronda.instances.tasks.files import SUFFIXES, holds_arrays, is_npz
 from ronda.solvers.registry import POLICIES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -128,6 +128,10 @@ def _packed(path: Path) -> Iterator[Path]:
 def _arrayed(path: Path) -> Iterator[Path]:
     yield path
     is_npz(path)  # refuses other suffixes
+
+
+def _either(path: Path) -> Iterator[Path]:
+    return _arrayed(path) if holds_arrays(path) else _packed(path)
 
 
 TARGET, DOCUMENT, FIGURE = Target(lambda path: [path]), Target(_packed), Target(figure_files)
@@ -323,7 +327,17 @@ plan_options = stacked(
     force_option,
     json_option,
 )
-"""The options of a command that can write a plan."""
+either_plan_options = stacked(
+    click.option(
+        "--out",
+        type=Target(_either),
+        metavar="FILE",
+        help="Write the plan: .json, .json.gz or .json.zst; of tasks .npz or .parquet.",
+    ),
+    force_option,
+    json_option,
+)
+"""The options of a command that can write a plan, and of one that also plans tasks."""
 
 
 def policies_option(default: str) -> Callable[[Command], Command]:

@@ -78,6 +78,7 @@ def solve_tasks(
         objective=objective,
         bound=max(priced.bound, objective),
         node_price=priced.unit[whole.class_of],
+        slot_price=np.append(priced.prices, 0.0)[whole.slot],
         stop=StopReason.GAP if closes(priced.bound, objective, gap) else stop,
         record=SolveRecord(
             seed=seed,

@@ -7,15 +7,16 @@ from pathlib import Path
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.load import answerer
+from ronda.cli.load import answerer, task_round
 from ronda.cli.load import round_ as load_round
 from ronda.cli.options import (
     Parsed,
-    plan_options,
+    either_plan_options,
     policy_options,
     round_argument,
     seed_option,
     time_limit_option,
+    was_given,
 )
 from ronda.cli.output import refuse_existing, show, tell_json
 from ronda.cli.progress import waiting
@@ -24,8 +25,17 @@ from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
 from ronda.instances.files.canonical import encode
 from ronda.instances.files.json import write
+from ronda.instances.files.storage import packer
+from ronda.instances.tasks.arrays import TaskRound
+from ronda.instances.tasks.files import is_npz, write_task_plan
 from ronda.solvers.registry import policy as make_policy
 from ronda.solvers.rules import with_rules
+
+NOT_OF_TASKS = (
+    *("policy", "extra", "explain", "not_there", "breakdown", "certificate", "alternatives"),
+    *("within", "verbose"),
+)
+"""The parameters that are of rounds of jobs alone."""
 
 
 def _number(text: str) -> int | None:
@@ -47,6 +57,7 @@ def _share(text: str) -> float | None:
     "ronda solve round.json --policy prices --explain j03",
     "ronda solve round.json --policy 'milp(highs.mip_heuristic_effort=0.2)' --verbose",
     "ronda solve round.json --with rules.py",
+    "ronda solve tasks.npz --time-limit 30 --out plan.npz",
     "ronda solve - < round.json > plan.json",
 )
 @round_argument
@@ -95,7 +106,7 @@ def _share(text: str) -> float | None:
     help="By which share of the best plan's objective alternatives may fall short.",
 )
 @click.option("--verbose", is_flag=True, help="Show the solver's own log on stderr as it runs.")
-@plan_options
+@either_plan_options
 @click.pass_obj
 def command(
     entered: float,
@@ -119,16 +130,20 @@ def command(
     Objectives are comparable only between plans for the same ROUND: the default objective, rank, is
     scaled by all jobs and GPUs of the round.
 
+    A round of many tasks on nodes (.npz or .parquet) is decided by patterns of nodes.
+
     ROUND is a file, a packaged round, or - for JSON on stdin. With -, the plan goes to stdout as
     one line of JSON, so that any program can use ronda as its solver.
     """
     if (tasks := task_round(source)) is not None:
-        given = {"--policy": policy != DEFAULT_POLICY, "--with": extra, "--explain": explain}
-        given |= {"--not": not_there, "--breakdown": breakdown, "--certificate": certificate}
-        given |= {"--alternatives": alternatives is not None, "--verbose": verbose}
-        if wrong := [option for option, value in given.items() if value]:
-            raise InputError(wrong[0], "a round of tasks", "a round of jobs: tasks have no options")
-        return _solve_tasks(source, tasks, Deadline(time_limit, started=entered), seed, out, as_json)
+        if any(map(was_given, NOT_OF_TASKS)):
+            expected = "--time-limit, --seed, --out, --force and --json alone"
+            raise InputError(source, "a round of tasks, which patterns place", expected)
+        return _solve_tasks(
+            source, tasks, Deadline(time_limit, started=entered), seed, out, as_json
+        )
+    if out is not None:
+        packer(out)  # refuses the names of plans of tasks
     round_ = load_round(source)
     made = with_rules(make_policy(policy), extra, "--with")
     adding = [answerer("explain")(round_, made, explain)] if explain else []
@@ -176,6 +191,8 @@ def _solve_tasks(
     from ronda.solvers.patterns.answer import solve_tasks  # loads HiGHS
     from ronda.solvers.patterns.report import task_plan_report
 
+    if out is not None:
+        is_npz(out)  # refuses the names of plans of jobs
     with waiting(f"{source}: patterns", deadline.limit_s):
         plan = solve_tasks(tasks, deadline=deadline, seed=seed)
     if out is not None:
