@@ -422,7 +422,7 @@ def _remembering(plan: Plan, before: Plan) -> Plan:
         return plan
     unplaced = before.details.unplaced | plan.details.unplaced
     regained = (plan.objective or 0.0) - (before.objective or 0.0)
-    lost = before.details.placement_loss - regained
+    lost = max(0.0, before.details.placement_loss - regained)
     details = msgspec.structs.replace(plan.details, unplaced=unplaced, placement_loss=lost)
     return waiting_alone(msgspec.structs.replace(plan, details=details))
 
@@ -499,11 +499,14 @@ class Optimising(TimelyPolicy):
         if question.claims and not question.gap_is_own:
             return self.decide_stage(question, deadline, initial)
         choice = self.choose(question, deadline, initial)
+        choice = self.on_many_nodes(question, choice, deadline) or choice
         plan = to_plan(question, choice, deadline)
         best, once_s = (question, choice, plan), deadline.elapsed()
         if closes(choice.bound, plan.objective or 0.0, self.gap, choice.scale):
             if plan.status is SolutionStatus.FEASIBLE:  # it lost value, but the gap still closes
                 plan = msgspec.structs.replace(plan, status=SolutionStatus.OPTIMAL)
+            return self._attested(question, choice, plan, initial)
+        if choice.record.solver == PATTERNS:
             return self._attested(question, choice, plan, initial)
         try:
             again = None if many(question) else self.on_nodes(question, choice, plan, deadline)
@@ -623,6 +626,12 @@ class Optimising(TimelyPolicy):
     def finish(self, question: Question, choice: Choice, plan: Plan, initial: Plan | None) -> Plan:
         """Return the final plan; by default the given one."""
         return plan
+
+    def on_many_nodes(
+        self, question: Question, choice: Choice, deadline: Deadline
+    ) -> Choice | None:
+        """Return a choice on nodes in place of one to be placed, or None to place it."""
+        return None
 
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline

@@ -4,13 +4,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ronda.formulations.allocation.waking import Ready
+from ronda.formulations.site.nodes import concerns_nodes
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan
+from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.by_prices import LastGap, allocate_by_prices
-from ronda.solvers.decision.plan import AGGREGATE, Choice, Optimising, Question, reserve_s
+from ronda.solvers.decision.plan import (
+    AGGREGATE,
+    MANY,
+    Choice,
+    Optimising,
+    Question,
+    many,
+    reserve_s,
+)
 from ronda.solvers.prices.dual import Search
 from ronda.solvers.rules import NO_RULES, Rules
 
@@ -37,6 +46,15 @@ class ByPrices(Optimising):
                 f"{self.name}: placement", repr(self.placement), " or ".join(PLACEMENTS)
             )
 
+    def on_many_nodes(
+        self, question: Question, choice: Choice, deadline: Deadline
+    ) -> Choice | None:
+        """Choose by patterns at once where rules tell single nodes apart."""
+        few = len(question.round.cluster.topology.node_gpus) < MANY
+        if few or self.placement == AGGREGATE or not concerns_nodes(question.round):
+            return None
+        return self._by_patterns(question, choice, None, deadline)
+
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
     ) -> Choice | None:
@@ -45,14 +63,22 @@ class ByPrices(Optimising):
             return None
         # Import late: most decisions need no model, which loads Pyomo.
         from ronda.solvers.decision.by_milp import search_of
-        from ronda.solvers.decision.by_patterns import again_by_patterns
         from ronda.solvers.decision.by_positions import again_on_nodes
 
-        search = search_of(question, self.gap, deadline)
-        again = again_on_nodes(question, choice, plan, search)
+        again = again_on_nodes(question, choice, plan, search_of(question, self.gap, deadline))
         if again is not None and again.closed(self.gap):
             return again
-        return again_by_patterns(question, again or choice, plan, search) or again
+        return self._by_patterns(question, again or choice, plan, deadline) or again
+
+    def _by_patterns(
+        self, question: Question, choice: Choice, plan: Plan | None, deadline: Deadline
+    ) -> Choice | None:
+        if choice.status is SolutionStatus.NONE or many(question):
+            return None
+        from ronda.solvers.decision.by_patterns import choose_by_patterns
+
+        search = Search(gap=self.gap, deadline=deadline, seed=question.seed)
+        return choose_by_patterns(question, choice, plan, search)
 
     def allocate(
         self,

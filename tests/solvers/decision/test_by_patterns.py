@@ -21,7 +21,7 @@ from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.profile import rigid_profile
 from ronda.instances.round import Round
 from ronda.instances.site import Neighbourhood, Site
-from ronda.solvers.decision.by_patterns import again_by_patterns
+from ronda.solvers.decision.by_patterns import choose_by_patterns
 from ronda.solvers.decision.plan import PATTERNS, Choice, Question, to_plan
 from ronda.solvers.prices.dual import Search
 from site_rounds import OBJECTIVE, RULES, drawn_rules, tiny
@@ -33,7 +33,7 @@ def by_patterns(question, prices=()):
     """Return the choice of patterns beside a plan in which nobody runs, and its plan."""
     waits = np.full(len(question.table.jobs), -1)
     nobody = Choice(chosen=waits, bound=np.inf, prices=dict(prices))
-    choice = again_by_patterns(question, nobody, Plan(objective=-np.inf), Search())
+    choice = choose_by_patterns(question, nobody, Plan(objective=-np.inf), Search())
     return choice, to_plan(question, choice, Deadline())
 
 
