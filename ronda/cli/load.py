@@ -30,7 +30,7 @@ Subject = Instance | Round | Demand
 
 def question(source: str) -> Subject:
     """Return the instance, the round or the demand series that an argument names."""
-    found = read("-") if source == "-" else document(source)
+    found = read("-") if source == "-" else task_round(source) or document(source)
     if isinstance(found, Instance | Round | Demand):
         return found
     raise InputError(source, kind_of(found), "an instance, a round or a demand series")
@@ -50,7 +50,7 @@ def demand(source: str) -> Demand:
 
 def subject(source: str) -> Instance | Round:
     """Return the instance or the round that an argument names."""
-    found = read("-") if source == "-" else load(source)
+    found = read("-") if source == "-" else task_round(source) or load(source)
     if isinstance(found, Instance | Round):
         return found
     raise InputError(source, kind_of(found), "an instance or a round")

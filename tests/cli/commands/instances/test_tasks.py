@@ -97,6 +97,14 @@ def test_convert_keeps_all(ronda, made):
         (("generate", "blocks", "--out", "r.npz"), "--force"),
         (("convert", "tasks", "round.json", "--out", "n.npz"), "round.json: found no such file"),
         (("show", "none.npz"), "no such file"),
+        (
+            ("show", "r.npz", "--topology"),
+            "found a round of tasks; expected an instance or a round",
+        ),
+        (
+            ("demand", "r.npz", "s.json", "--out", "n.json"),
+            "found a round of tasks; expected an instance",
+        ),
     ],
 )
 def test_bad_input_is_one_line(ronda, made, words, found):
