@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Annotated, get_type_hints
 
+import msgspec
 import numpy as np
 
-from ronda.instances.base import Ints, Mask, Record, Rows
+from ronda.instances.arguments import refuse_unfit
+from ronda.instances.base import Index, Ints, Mask, Record, Rows
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import packaged
 from ronda.instances.rules.problem import limits, too_many
@@ -15,6 +18,9 @@ from ronda.instances.tasks.files import decode_tasks
 _LOOKED = 8  # nodes among which a running job was placed on the fullest
 _WAVE = 1024  # tasks that are placed at once on the fewest nodes
 _SHUT = 1 << 62
+
+
+_Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class TaskMix(Record, frozen=True, kw_only=True):
@@ -39,24 +45,20 @@ class TaskMix(Record, frozen=True, kw_only=True):
         The most running jobs that may be stopped or moved; by default any number.
     """
 
-    grouped: float = 0.3
-    running: float = 0.0
-    move_cost: float = 0.03
-    gangs: float = 0.0
-    elastic: float = 0.0
-    most_disrupted: int | None = None
+    grouped: _Part = 0.3
+    running: _Part = 0.0
+    move_cost: _Part = 0.03
+    gangs: _Part = 0.0
+    elastic: _Part = 0.0
+    most_disrupted: Index | None = None
 
     def __post_init__(self) -> None:
         """Refuse parameters that are out of range."""
-        for name in ("grouped", "running", "move_cost", "gangs", "elastic"):
-            if not 0 <= (value := getattr(self, name)) <= 1:
-                raise InputError(name, f"{value:g}", "0 to 1")
+        for name, hint in get_type_hints(TaskMix, include_extras=True).items():
+            refuse_unfit(name, getattr(self, name), hint)
         if self.gangs + self.elastic > 1:
-            raise InputError(
-                "elastic", f"{self.elastic:g}", f"at most {1 - self.gangs:g}, as gangs"
-            )
-        if self.most_disrupted is not None and self.most_disrupted < 0:
-            raise InputError("most_disrupted", str(self.most_disrupted), "0 or more")
+            found = f"{self.elastic:g} beside gangs of {self.gangs:g}"
+            raise InputError("elastic", found, "1 together, at most")
 
 
 _MIX = TaskMix()
@@ -94,8 +96,12 @@ def azure_like(
 
     Parameters
     ----------
-    nodes, tasks, seed
-        As of `openb_like`.
+    nodes
+        Number of nodes.
+    tasks
+        Number of jobs; each is one task, or several ways to run it.
+    seed
+        Seed of all random numbers.
     """
     return _drawn("azure", nodes, tasks, seed, mix)
 
@@ -105,8 +111,12 @@ def blocks(nodes: int = 1000, tasks: int = 3000, seed: int = 0, mix: TaskMix = _
 
     Parameters
     ----------
-    nodes, tasks, seed
-        As of `openb_like`.
+    nodes
+        Number of nodes.
+    tasks
+        Number of jobs; each is one task, or several ways to run it.
+    seed
+        Seed of all random numbers.
     """
     return _drawn("blocks", nodes, tasks, seed, mix)
 

@@ -84,22 +84,12 @@ def read_task_plan(path: str | Path) -> TaskPlan:
 
 def write_tasks(round: TaskRound, path: str | Path) -> None:
     """Write a valid round as ``.npz`` or ``.parquet``, in one step or not at all."""
-    made = validate_tasks(round)
-    head = TaskRoundHead(
-        name=made.name,
-        resources=made.resources,
-        kinds=made.kinds,
-        pools=made.pools,
-        most_disrupted=made.most_disrupted,
-    )
-    _write(made, head, path)
+    _write(validate_tasks(round), path)
 
 
 def write_task_plan(plan: TaskPlan, path: str | Path) -> None:
     """Write a plan as ``.npz`` or ``.parquet``, in one step or not at all."""
-    objective, bound = float(plan.objective), float(plan.bound)
-    head = TaskPlanHead(objective=objective, bound=bound, stop=plan.stop, record=plan.record)
-    _write(sized(plan, "plan"), head, path)
+    _write(sized(plan, "plan"), path)
 
 
 def _decoded(data: bytes, place: str, kind: type[Arrays]) -> Arrays:
@@ -123,10 +113,13 @@ def _decoded(data: bytes, place: str, kind: type[Arrays]) -> Arrays:
     return kind(**fields, **values)
 
 
-def _write(made: Arrays, head: TaskRoundHead | TaskPlanHead, path: str | Path) -> None:
+def _write(made: TaskRound | TaskPlan, path: str | Path) -> None:
     pack = _to_npz if is_npz(path) else _to_parquet
-    text = canonical.encode(head)
-    parse(text, f"{storage.label(path)}, head", type(head))  # refuses NaN and infinity
+    (head,) = _FORMATS[type(made)].values()
+    fields = {name: getattr(made, name) for name in head.__struct_fields__[1:]}
+    plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in fields.items()}
+    text = canonical.encode(head(**plain))
+    parse(text, f"{storage.label(path)}, head", head)  # refuses NaN and infinity
     values = {n: a for n in AXES if (a := getattr(made, n, None)) is not None}
     storage.write_bytes(Path(path), pack(text.decode(), values))
 

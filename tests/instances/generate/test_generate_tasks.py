@@ -105,7 +105,7 @@ def test_the_same_arguments_give_the_same_arrays():
         ({"tasks": 1 << 25}, "tasks: found 33554432"),
         ({"seed": -1}, "seed: found -1"),
         ({"running": 1.5}, "running: found 1.5"),
-        ({"grouped": float("nan")}, "grouped: found nan"),
+        ({"grouped": float("nan")}, "grouped: found NaN"),
         ({"gangs": 0.7, "elastic": 0.4}, "elastic: found 0.4"),
         ({"most_disrupted": -1}, "most_disrupted: found -1"),
     ],
