@@ -25,6 +25,9 @@ from .instances.plan import Plan, PlanMemory
 from .instances.profile import Profile
 from .instances.round import Round
 from .instances.schedule import Schedule
+from .instances.tasks.arrays import TaskPlan, TaskRound
+from .instances.tasks.check import check_tasks
+from .instances.tasks.files import read_task_plan, read_tasks, write_task_plan, write_tasks
 from .questions.alternatives import alternatives
 from .questions.certificates.certify import certificate
 from .questions.consolidate.answer import consolidate
@@ -32,6 +35,7 @@ from .questions.curtail.answer import curtail
 from .questions.whatif.answer import whatif
 from .solvers.applied_rules import broken_rules, option_table
 from .solvers.contract import Policy
+from .solvers.patterns.answer import solve_tasks
 from .solvers.registry import policy
 
 __version__: str
@@ -60,11 +64,14 @@ __all__ = [
     "Round",
     "Schedule",
     "StepTime",
+    "TaskPlan",
+    "TaskRound",
     "Term",
     "alternatives",
     "broken_rules",
     "certificate",
     "check",
+    "check_tasks",
     "compare",
     "consolidate",
     "curtail",
@@ -74,12 +81,17 @@ __all__ = [
     "policy",
     "rates_from",
     "read",
+    "read_task_plan",
+    "read_tasks",
     "run",
     "solve",
+    "solve_tasks",
     "summarise",
     "uniform_cluster",
     "unmeasured_profile",
     "warm_up",
     "whatif",
     "write",
+    "write_task_plan",
+    "write_tasks",
 ]

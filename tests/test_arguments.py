@@ -10,10 +10,13 @@ import ronda
 from ronda.hosts.adapters import Blox, Gavel, Pollux, Rubick, Sia
 from ronda.instances import generate
 from ronda.instances.arguments import checked
+from ronda.instances.generate.tasks import blocks
 from ronda.questions.whatif import Gpus
 
 CLUSTER = ronda.uniform_cluster(ronda.GpuType(name="A100", memory_gib=40), 3, 8)
 INSTANCE, ROUND = ronda.load("two-jobs"), generate.round(3, seed=0)
+TASKS = blocks(8, 24)
+TASK_PLAN = ronda.solve_tasks(TASKS)
 PLAN, SCHEDULE = ronda.solve(ROUND, "fifo"), ronda.run(INSTANCE, "fifo")
 
 NO_NUMBER = ("x", True, [], math.nan, math.inf, object())
@@ -210,6 +213,29 @@ CASES = {
     ronda.check: (
         {"subject": ROUND, "answer": PLAN},
         {"subject": (*NO_RECORD, None, INSTANCE), "answer": (*NO_RECORD, None, SCHEDULE)},
+    ),
+    ronda.check_tasks: (
+        {"round": TASKS, "plan": TASK_PLAN},
+        {"round": (*NO_RECORD, None, ROUND), "plan": (*NO_RECORD, None, PLAN)},
+    ),
+    ronda.solve_tasks: (
+        {"round": TASKS},
+        {
+            "round": (*NO_RECORD, None, ROUND),
+            "gap": NO_POSITIVE,
+            "deadline": NO_POSITIVE,
+            "seed": NO_SEED,
+        },
+    ),
+    ronda.read_tasks: ({"path": "r.npz"}, {"path": (*NO_PATH, None, ".", "nowhere.npz")}),
+    ronda.read_task_plan: ({"path": "p.npz"}, {"path": (*NO_PATH, None, ".", "nowhere.npz")}),
+    ronda.write_tasks: (
+        {"round": TASKS, "path": "r.npz"},
+        {"round": (*NO_RECORD, ROUND), "path": (*NO_PATH, None, "r.json")},
+    ),
+    ronda.write_task_plan: (
+        {"plan": TASK_PLAN, "path": "p.npz"},
+        {"plan": (*NO_RECORD, PLAN), "path": (*NO_PATH, None, "p.json")},
     ),
     ronda.load: ({"name_or_path": "two-jobs"}, {"name_or_path": (*NO_PATH, None, "nothing")}),
     ronda.read: ({"path": "-"}, {"path": (*NO_PATH, None, ".", "nowhere.json")}),

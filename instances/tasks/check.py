@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from ronda.instances.arguments import checked
 from ronda.instances.base import Mask, Rows
 from ronda.instances.tasks.arrays import TaskPlan, TaskRound
 from ronda.instances.violation import ROUNDING, Violation
@@ -32,6 +33,7 @@ MANY = 100
 """The most violations of a rule that are told one by one."""
 
 
+@checked
 def check_tasks(round: TaskRound, plan: TaskPlan) -> list[Violation]:
     """Return every violation of a rule by a plan for a round; the list is empty for a valid plan.
 

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.lib import format as npy
 
+from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Record
 from ronda.instances.errors import InputError, need
 from ronda.instances.files import canonical, storage
@@ -66,6 +67,7 @@ def holds_arrays(source: str | Path) -> bool:
     return str(source).endswith(SUFFIXES)
 
 
+@checked
 def read_tasks(path: str | Path) -> TaskRound:
     """Read a round from a ``.npz`` or ``.parquet`` file, or refuse it if it has any problem."""
     return decode_tasks(storage.read_bytes(Path(path)), storage.label(path))
@@ -76,17 +78,20 @@ def decode_tasks(data: bytes, place: str) -> TaskRound:
     return validate_tasks(_decoded(data, place, TaskRound), place)
 
 
+@checked
 def read_task_plan(path: str | Path) -> TaskPlan:
     """Read a plan from a ``.npz`` or ``.parquet`` file."""
     place = storage.label(path)
     return sized(_decoded(storage.read_bytes(Path(path)), place, TaskPlan), place)
 
 
+@checked
 def write_tasks(round: TaskRound, path: str | Path) -> None:
     """Write a valid round as ``.npz`` or ``.parquet``, in one step or not at all."""
     _write(validate_tasks(round), path)
 
 
+@checked
 def write_task_plan(plan: TaskPlan, path: str | Path) -> None:
     """Write a plan as ``.npz`` or ``.parquet``, in one step or not at all."""
     _write(sized(plan, "plan"), path)
