@@ -272,7 +272,13 @@ class _Fixing:
         own = self._question.table.own
         names = () if own is None else own.names
         for at_s in sorted({at for _, at in self._round.leaving}):
-            own_rows = [r for r, n in enumerate(names) if n in self._rows and _leaves(n, at_s)]
+            own_rows = [
+                r
+                for r, n in enumerate(names)
+                if n in self._rows
+                and n.startswith(STAYING)
+                and f"{at_s:g}" in n[:-1].split(",")[1:2]
+            ]
             if own_rows:
                 yield self._outage(at_s, own_rows)
 
@@ -408,11 +414,6 @@ def _limit_of(round: Round, fix: Fix) -> float:
     if fix.kind == "rack":
         return next(r.power_cap_w or 0.0 for r in round.cluster.racks if r.name == fix.of)
     return (round.power_cap_w if fix.kind == "power" else round.energy_j) or 0.0
-
-
-def _leaves(row: str, at_s: float) -> bool:
-    """Return whether a row is one of what stays when nodes leave at a time."""
-    return row.startswith(STAYING) and f"{at_s:g}" in row[:-1].split(",")[1:2]
 
 
 def _least_such(possible: Callable[[int], bool], guess: int, most: int) -> int:

@@ -110,7 +110,11 @@ def why_not_there(
     changed = round
     if partition is not None:
         changed = validate(_in_partition(round, job, partition))
-    there = _words(gpu_type, gpus, partition)
+    if gpu_type is None and gpus is None and partition is None:
+        raise InputError("--not", "nowhere", "a GPU type, a number of GPUs, or a partition")
+    kind = gpu_type or "GPUs"
+    where = f" in partition {partition}" if partition else ""
+    there = f"{kind if gpus is None else f'{gpus} {kind}'}{where}"
     found = NotThere(job=job, there=there, here=plan.allocations.get(job))
     if (held_back := why_not(round, state)) is not None:
         return replace(found, row="order", why=held_back)
@@ -172,14 +176,6 @@ def _in_partition(round: Round, job: str, partition: str) -> Round:
         (waiting if state.allocation is None else running).append(state)
     ordered = sorted(waiting, key=lambda each: each.job.submit_s)
     return replace(round, running=tuple(running), waiting=tuple(ordered))
-
-
-def _words(gpu_type: str | None, gpus: int | None, partition: str | None) -> str:
-    if gpu_type is None and gpus is None and partition is None:
-        raise InputError("--not", "nowhere", "a GPU type, a number of GPUs, or a partition")
-    kind = gpu_type or "GPUs"
-    where = f" in partition {partition}" if partition else ""
-    return f"{kind if gpus is None else f'{gpus} {kind}'}{where}"
 
 
 def _no_option(round: Round, job: str, pools: frozenset[int], gpus: int | None) -> dict[str, str]:

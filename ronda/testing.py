@@ -179,31 +179,13 @@ class Contract:
         assert check(round_, plan) == []
 
 
-CHECKS = (
-    "has_the_face_of_a_policy",
-    "plans_are_valid",
-    "same_seed_gives_the_same_plan",
-    "a_seed_that_matters_is_declared",
-    "nothing_to_decide_is_no_special_case",
-    "a_promised_bound_bounds",
-    "its_own_plan_is_a_good_start",
-    "jobs_that_may_not_be_stopped_keep_their_allocation",
-    "nodes_wake_when_jobs_wait",
-    "an_array_is_one_thing",
-    "nothing_is_stopped_in_vain",
-    "going_on_is_worth_no_more",
-    "a_deadline_is_kept",
-)
+CHECKS = tuple(name for name in vars(Contract) if not name.startswith("_") and name != "plan")
 """The names of the checks, which are methods of `Contract`."""
 
 
 def alike(one: Plan, other: Plan) -> bool:
     """Return whether two plans have the same allocations, sleeping nodes and objective."""
-    return (one.allocations, one.asleep, one.objective) == (
-        other.allocations,
-        other.asleep,
-        other.objective,
-    )
+    return all(getattr(one, n) == getattr(other, n) for n in ("allocations", "asleep", "objective"))
 
 
 def stopped_in_vain(round: Round, plan: Plan) -> list[str]:

@@ -80,7 +80,10 @@ def as_table(made: Sequence[dict[str, Any]], limit_s: float) -> Table:
             "policy": line["label"] + (f" ({line['failed']} failed)" if line["failed"] else ""),
             "runs": line["runs"],
             "first plan (s)": seconds(line["first_s"]),
-            **dict(zip([*at, "gap at the end (%)"], map(_gap, line["gaps"]), strict=True)),
+            **{
+                name: percent(gap, ",.1f" if gap >= 0.0995 else ".2f")
+                for name, gap in zip([*at, "gap at the end (%)"], line["gaps"], strict=True)
+            },
             f"ERT to {CLOSE:.0%} (s)": _arrival(line["arrived"], line["ert_s"]),
             "ERT (evaluations)": _count(line["ert_evaluations"]),
             "ends (s)": seconds(line["ends_s"]),
@@ -90,10 +93,6 @@ def as_table(made: Sequence[dict[str, Any]], limit_s: float) -> Table:
         for line in made
     )
     return Table.of("", rows, NOTES, (line | {"gaps": line["gaps"][-1]} for line in made))
-
-
-def _gap(gap: float) -> str:
-    return percent(gap, ",.1f" if gap >= 0.0995 else ".2f")
 
 
 def _arrival(share: float, ert_s: float) -> str:

@@ -7,7 +7,7 @@ The columns and their order are those of Batsim 4.2.1 (Dutot et al., JSSPP 2016;
 import csv
 import io
 
-from ronda.bench.exports.parts import JobPart, parts_of, plain
+from ronda.bench.exports.parts import parts_of, plain
 from ronda.instances.errors import printable
 from ronda.instances.instance import Instance
 from ronda.instances.job import Job
@@ -51,7 +51,10 @@ def batsim_jobs(instance: Instance, schedule: Schedule) -> str:
             state = STATES[outcome.state] if ended else "COMPLETED_KILLED"
             success = int(state == STATES["completed"])
             asked = _asked(instance, job, k, submit_s)
-            writer.writerow((*asked, success, state, *_ran(part, submit_s), ""))
+            run_s, total_s = part.end_s - part.start_s, part.end_s - submit_s
+            times = (part.start_s, run_s, part.end_s, part.start_s - submit_s, total_s)
+            ran = [*map(plain, (*times, total_s / run_s)), intervals(part.gpus)]
+            writer.writerow((*asked, success, state, *ran, plain(part.energy_j), ""))
             submit_s = part.end_s
     return text.getvalue()
 
@@ -61,12 +64,6 @@ def _asked(instance: Instance, job: Job, part: int, submit_s: float) -> list[str
     name = f"{job.id}#{part}" if part else job.id
     words = [printable(word) for word in (name, instance.name, job.profile)]
     return [*words, plain(submit_s), str(job.gpus), plain(job.limit_s or -1)]
-
-
-def _ran(part: JobPart, submit_s: float) -> list[str]:
-    run_s, total_s = part.end_s - part.start_s, part.end_s - submit_s
-    times = (part.start_s, run_s, part.end_s, part.start_s - submit_s, total_s, total_s / run_s)
-    return [*map(plain, times), intervals(part.gpus), plain(part.energy_j)]
 
 
 def intervals(numbers: tuple[int, ...]) -> str:

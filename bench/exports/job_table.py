@@ -6,9 +6,8 @@ import io
 from ronda.bench.exports.parts import drawn_j
 from ronda.instances.errors import printable
 from ronda.instances.instance import Instance
-from ronda.instances.job import Job
 from ronda.instances.outcome.metrics import job_figures
-from ronda.instances.schedule import JobOutcome, Schedule
+from ronda.instances.schedule import Schedule
 
 WORDS = ("id", "name", "user", "partition", "profile", "sweep", "state")
 
@@ -26,35 +25,28 @@ def job_table(instance: Instance, schedule: Schedule) -> str:
     writer = csv.writer(text)
     writer.writerow((*WORDS, *COLUMNS))
     for k, (job, outcome) in enumerate(zip(instance.jobs, schedule.jobs, strict=True)):
-        numbers = _numbers(instance, job, outcome)
+        segments = outcome.segments
+        numbers = {
+            "submit_s": job.submit_s,
+            "start_s": segments[0].start_s if segments else None,
+            "end_s": outcome.end_s,
+            "held_s": sum(s.end_s - s.start_s for s in segments),
+            "pause_s": sum(s.resume_s - s.start_s for s in segments),
+            "deadline_s": job.deadline_s,
+            "gpus_asked": job.gpus,
+            "gpus_most": max((s.option.gpus for s in segments), default=0),
+            "energy_j": sum(drawn_j(instance, job, s) for s in segments),
+            "work": None if job.truth is None else job.truth.work,
+            "work_done": sum(s.done for s in segments),
+            "weight": job.weight,
+            "allocations": len(segments),
+        }
         for name in ("jct_s", "queue_s", "gpu_s", "preemptions", "restarts"):
             numbers[name] = getattr(figures, name)[k].item()
-        writer.writerow((*_words(job, outcome), *(_cell(numbers[name]) for name in COLUMNS)))
+        words = (job.id, job.name, job.user, job.partition, job.profile, job.sweep, outcome.state)
+        told = (printable(word or "") for word in words)
+        writer.writerow((*told, *(_cell(numbers[name]) for name in COLUMNS)))
     return text.getvalue()
-
-
-def _words(job: Job, outcome: JobOutcome) -> list[str]:
-    named = [job.id, job.name, job.user, job.partition, job.profile, job.sweep, outcome.state]
-    return [printable(word or "") for word in named]
-
-
-def _numbers(instance: Instance, job: Job, outcome: JobOutcome) -> dict[str, float | int | None]:
-    segments = outcome.segments
-    return {
-        "submit_s": job.submit_s,
-        "start_s": segments[0].start_s if segments else None,
-        "end_s": outcome.end_s,
-        "held_s": sum(s.end_s - s.start_s for s in segments),
-        "pause_s": sum(s.resume_s - s.start_s for s in segments),
-        "deadline_s": job.deadline_s,
-        "gpus_asked": job.gpus,
-        "gpus_most": max((s.option.gpus for s in segments), default=0),
-        "energy_j": sum(drawn_j(instance, job, s) for s in segments),
-        "work": None if job.truth is None else job.truth.work,
-        "work_done": sum(s.done for s in segments),
-        "weight": job.weight,
-        "allocations": len(segments),
-    }
 
 
 def _cell(value: float | int | None) -> str:

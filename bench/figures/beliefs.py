@@ -28,7 +28,8 @@ def beliefs(instance: Instance, schedules: Mapping[str, Schedule]) -> Chart:
         ratio = Axis("believed / real", "log")
         return Panel([*marks, right], time_axis(end_s), ratio, f"{what}s")
 
-    lines = [_calibration(_shares(s.forecasts), k) for k, s in enumerate(schedules.values())]
+    shares = [[f.share for f in s.forecasts if f.share is not None] for s in schedules.values()]
+    lines = [_calibration(np.sort(own), k) for k, own in enumerate(shares)]
     return Chart(
         f"{instance.name}: beliefs over time",
         [ratios("size"), calibration(lines, "calibration of sizes"), ratios("rate")],
@@ -57,16 +58,12 @@ def _ratios(told: Sequence[Forecast], label: str, index: int) -> Marks:
     )
 
 
-def _shares(told: Sequence[Forecast]) -> Floats:
-    return np.sort([each.share for each in told if each.share is not None])
-
-
-def _calibration(shares: Floats, index: int, name: str = "") -> Marks:
+def _calibration(shares: Floats, index: int) -> Marks:
     """Return the share of jobs below each believed probability; `shares` ascend, shape (n,)."""
     level = np.arange(len(shares) + 1) / max(len(shares), 1)
     x = np.append(0.0, shares)
     hover = "%{y:.0%} of sizes below the believed %{x:.0%}"
-    return Marks("step", x, level, name, index, told=hover)
+    return Marks("step", x, level, colour=index, told=hover)
 
 
 def calibration(lines: Sequence[Marks], title: str) -> Panel:

@@ -33,7 +33,9 @@ def overview(results: Sequence[Result], labels: Sequence[str] = ()) -> Chart:
     common = [n for n in groups[whole[0]] if all(n in well[k] for k in whole)] if whole else []
     best_s: dict[str, float] = {}
     if not all(_bounded(well[label][name]) for label in whole for name in common):
-        best_s = {name: min(_jct_s(well[label][name]) for label in whole) for name in common}
+        for name in common:
+            each = ([run.metrics["mean_jct_s"] for run in well[label][name]] for label in whole)
+            best_s[name] = min(float(np.mean(jcts_s)) for jcts_s in each)
     known = {
         label: {
             name: _point(runs, best_s.get(name))
@@ -80,10 +82,6 @@ def _measured(run: Result) -> bool:
 
 def _bounded(runs: Sequence[Result]) -> bool:
     return all(run.metrics.get("gap_mean_jct") is not None for run in runs)
-
-
-def _jct_s(runs: Sequence[Result]) -> float:
-    return float(np.mean([run.metrics["mean_jct_s"] for run in runs]))
 
 
 def _point(runs: Sequence[Result], best_s: float | None) -> tuple[float, float, float, float]:

@@ -103,7 +103,18 @@ def _point(found: Reported, label: str, runs: Sequence[Result]) -> Marks:
     hover = "%{y:,.0f} s mean JCT at %{x:.3g} ms a decision"
     right_ms = max(0.0, p99_ms - median_ms)
     y, low, high = bound_s.mean() * np.array(ratio)
-    return _marker(found, label, hover, median_ms, y, low, high, right_ms)
+    return Marks(
+        "points",
+        [median_ms],
+        [y],
+        label,
+        found.labels.index(label),
+        x_bars=([0.0], [right_ms]),
+        y_bars=([y - low], [high - y]) if isfinite(low) else None,
+        symbol=found.labels.index(label),
+        size=8.5,
+        told=hover,
+    )
 
 
 def profiles(found: Reported) -> list[PageChart]:
@@ -197,28 +208,3 @@ def anytime(found: Reported) -> list[PageChart]:
         chart = quality_over_time(some, reference, limit_s, found.labels)
         made.append(page_chart("anytime", name, caption("anytime"), chart.panels[0]))
     return made
-
-
-def _marker(
-    found: Reported,
-    label: str,
-    told: str,
-    x: float,
-    y: float,
-    low: float,
-    high: float,
-    right: float = 0.0,
-) -> Marks:
-    """Return a marker with a vertical bar for a known interval and a bar of length `right`."""
-    return Marks(
-        "points",
-        [x],
-        [y],
-        label,
-        found.labels.index(label),
-        x_bars=([0.0], [right]),
-        y_bars=([y - low], [high - y]) if isfinite(low) else None,
-        symbol=found.labels.index(label),
-        size=8.5,
-        told=told,
-    )

@@ -16,7 +16,7 @@ from ronda.instances.base import Floats
 from ronda.instances.instance import Instance
 from ronda.instances.outcome.usage import queue_of, usage_of
 from ronda.instances.plan import gap_between
-from ronda.instances.schedule import RoundRecord, Schedule, Segment
+from ronda.instances.schedule import RoundRecord, Schedule
 
 STEPS = 2000
 """The most steps of a series; a longer series becomes means over this many equal intervals."""
@@ -60,11 +60,22 @@ def run_of(instance: Instance, schedule: Schedule) -> Packed:
     drawn = bars(instance, schedule)
     axis = time_axis(schedule.end_s)
     told = {"beliefs": plotly(beliefs(instance, {"": schedule}))} if schedule.forecasts else {}
+    arrays = [s.array or "" for _, s in held]
     return {
         "time": (axis.unit, axis.title),
         "ends": [fine(outcome.end_s) for outcome in schedule.jobs],
         "fate": [FATES[outcome.state] for outcome in schedule.jobs],
-        "segments": _segments(held, tick_s),
+        "segments": {
+            "job": [job for job, _ in held],
+            "start": ticks((s.start_s for _, s in held), tick_s),
+            "resume": ticks((s.resume_s for _, s in held), tick_s),
+            "end": ticks((s.end_s for _, s in held), tick_s),
+            "gpus": [s.option.gpus for _, s in held],
+            "clock": floats(s.option.clock for _, s in held),
+            "batch": floats(s.option.batch for _, s in held),
+            "power": floats(s.option.power_w for _, s in held),
+            "array": coded(arrays) if any(arrays) else None,
+        },
         "bars": {name: [getattr(bar, name) for bar in drawn] for name in ("node", "lane", "lanes")}
         | {"segment": [numbers[id(bar.segment)] for bar in drawn]},
         "failures": [[fine(f.time_s), f.job, f.node, fine(f.lost_s)] for f in schedule.failures],
@@ -103,21 +114,6 @@ def thinned(
         edges = np.linspace(0.0, end_s, most + 1)
         times, values = edges, np.diff(np.interp(edges, times, area)) * most / end_s
     return times, np.append(values, values[-1:])
-
-
-def _segments(held: Sequence[tuple[int, Segment]], tick_s: float) -> Packed:
-    arrays = [s.array or "" for _, s in held]
-    return {
-        "job": [job for job, _ in held],
-        "start": ticks((s.start_s for _, s in held), tick_s),
-        "resume": ticks((s.resume_s for _, s in held), tick_s),
-        "end": ticks((s.end_s for _, s in held), tick_s),
-        "gpus": [s.option.gpus for _, s in held],
-        "clock": floats(s.option.clock for _, s in held),
-        "batch": floats(s.option.batch for _, s in held),
-        "power": floats(s.option.power_w for _, s in held),
-        "array": coded(arrays) if any(arrays) else None,
-    }
 
 
 def _rounds(records: Sequence[RoundRecord], tick_s: float) -> Packed:

@@ -76,7 +76,10 @@ class Reported:
             there = []
         if there or self.kind not in {"comparison", "run"}:
             return there
-        cells = [Cell(_at(result), _case(result)) for result in self.results]
+        cells = [
+            Cell(_at(run), RunCase(source="", **{name: getattr(run, name) for name in _SPEC}))
+            for run in self.results
+        ]
         pairs = zip(cells, self.results, strict=True)
         results = {cell.case.key: result for cell, result in pairs}
         made = usual(Expanded(self.folder, cells=cells), results)
@@ -169,10 +172,6 @@ def _at(result: Result) -> dict[str, str]:
     fixed = {"instance": result.instance, "policy": result.label, "seed": str(result.seed)}
     change = {"with": result.variant.title} if result.variant.title else {}
     return fixed | {"knowledge": result.level} | change
-
-
-def _case(result: Result) -> RunCase:
-    return RunCase(source="", **{name: getattr(result, name) for name in _SPEC})
 
 
 _SPEC = tuple(name for name in RunCase.__struct_fields__ if name != "source")

@@ -26,9 +26,6 @@ SIZES = {
 }
 """The words for a policy's knowledge of sizes in a sentence."""
 
-MOST_TABLES = 5
-"""The most tables of single workloads that are shown unfolded."""
-
 
 def cells(table: Table) -> list[Cells]:
     """Return the rows of a table with numbers to sort them by."""
@@ -49,7 +46,7 @@ def folded(found: Reported, tables: Sequence[Table]) -> tuple[list[Table], list[
     """Return the tables to show, and the tables of single workloads to fold if there are many."""
     names = {name for r in found.results for name in (r.instance, r.workload)}
     own = [table for table in tables if table.title.partition(" · ")[0] in names]
-    if len(own) <= MOST_TABLES:
+    if len(own) <= 5:
         return list(tables), []
     return [table for table in tables if table not in own], own
 

@@ -31,11 +31,9 @@ def records(results: Iterable[Result]) -> list[dict[str, Any]]:
         named = {"policy": run.label, "version": run.versions.get("ronda", "")}
         found.append(about | figures | named)
     names = dict.fromkeys(name for row in found for name in row)
-    return [{name: _known(row.get(name)) for name in names} for row in found]
-
-
-def _known(value: Any) -> Any:
-    return None if isinstance(value, float) and not isfinite(value) else value
+    for row in found:
+        row |= {n: None for n, v in row.items() if isinstance(v, float) and not isfinite(v)}
+    return [{name: row.get(name) for name in names} for row in found]
 
 
 def write_runs(results: Sequence[Result], folder: Path, *, parquet: bool) -> None:

@@ -19,10 +19,6 @@ MARK = "ronda.json"
 
 LOCK = ".lock"
 
-LET_GO_S = 1.0
-"""Seconds until a killed command releases its folder: a process that it was about to start also
-holds the lock, until it runs."""
-
 
 Record = TypeVar("Record")
 
@@ -76,7 +72,8 @@ def is_used(path: Path, mark: dict[str, Any]) -> bool:
 
 def _lock(lock: int, path: Path) -> None:
     """Lock an open file; refuse the folder if another process holds the lock."""
-    until_s = time.monotonic() + LET_GO_S
+    # A process that a killed command was about to start also holds the lock, until it runs.
+    until_s = time.monotonic() + 1.0
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -30,9 +30,6 @@ from ronda.instances.round import Round
 from ronda.instances.schedule import Schedule
 from ronda.solvers.registry import policy
 
-REPORT_EVERY_S = 0.2
-"""The shortest time between two reports of progress."""
-
 
 def execute(
     request: Request, progress: Callable[[int, int, float], None] | None = None
@@ -103,7 +100,7 @@ def answering(_asked: bytes, tell: Callable[[bytes], None]) -> Callable[[bytes],
 
     def report(completed: int, jobs: int, now_s: float) -> None:
         nonlocal last_s
-        if (clock := time.perf_counter()) - last_s >= REPORT_EVERY_S:
+        if (clock := time.perf_counter()) - last_s >= 0.2:  # seconds between two reports
             last_s = clock
             tell(msgspec.json.encode((completed, jobs)))
 

@@ -12,7 +12,6 @@ from ronda.formulations.bounds.least_needs import needs
 from ronda.instances import generate
 from ronda.instances.base import Count, Index, Name, NonNegative, Positive, Record
 from ronda.instances.budget import EnergyBudget
-from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.instance import Instance
 from ronda.instances.job import Costs, Truth
@@ -22,9 +21,6 @@ from ronda.instances.profile import PowerCurve, Profile
 from ronda.instances.rules.problem import one_of, show
 from ronda.instances.site import Disruption
 from ronda.instances.violation import ROUNDING
-
-GANGS = (0.5, 0.9)
-"""The smallest and the largest share of the cluster's GPUs for a gang."""
 
 
 class Window(Record, frozen=True, kw_only=True):
@@ -43,7 +39,7 @@ class Window(Record, frozen=True, kw_only=True):
         own = instance.jobs[first : first + self.jobs]
         widths = np.array([job.gpus for job in own])
         wide = rng.permutation(len(own))[: len(own) // self.gangs if self.gangs else 0]
-        widths[wide] = np.round(gpus * rng.uniform(*GANGS, len(wide)))
+        widths[wide] = np.round(gpus * rng.uniform(0.5, 0.9, len(wide)))
         pairs = zip(own, widths.tolist(), strict=True)
         begin_s = own[0].submit_s
         jobs = tuple(replace(job, gpus=n, submit_s=job.submit_s - begin_s) for job, n in pairs)
@@ -244,7 +240,14 @@ class Variant(Record, frozen=True, kw_only=True):
             groups = tuple(replace(group, **asleep) for group in made.cluster.node_groups)
             made = replace(made, cluster=replace(made.cluster, node_groups=groups))
         if self.idle != 1.0 or self.nodes:
-            made = replace(made, cluster=_scaled_cluster(made.cluster, self.idle, self.nodes))
+            types = (replace(g, idle_w=self.idle * g.idle_w) for g in made.cluster.gpu_types)
+            first, *rest = (
+                replace(group, host_idle_w=self.idle * group.host_idle_w)
+                for group in made.cluster.node_groups
+            )
+            groups = replace(first, count=first.count + self.nodes), *rest
+            cluster = replace(made.cluster, gpu_types=tuple(types), node_groups=groups)
+            made = replace(made, cluster=cluster)
         if self.power != 1.0:
             profiles = {name: _scaled_profile(p, self.power) for name, p in made.profiles.items()}
             made = replace(made, profiles=profiles)
@@ -303,13 +306,6 @@ def _budget(instance: Instance, sustained_w: float) -> EnergyBudget:
         return replace(own, joules=sustained_w * own.horizon_s, credit_j=share * own.credit_j)
     horizon_s = max(3600.0, max(job.submit_s for job in instance.jobs))
     return EnergyBudget(joules=sustained_w * horizon_s, horizon_s=horizon_s)
-
-
-def _scaled_cluster(cluster: Cluster, idle: float, nodes: int) -> Cluster:
-    types = tuple(replace(gpu, idle_w=idle * gpu.idle_w) for gpu in cluster.gpu_types)
-    groups = [replace(g, host_idle_w=idle * g.host_idle_w) for g in cluster.node_groups]
-    groups[0] = replace(groups[0], count=groups[0].count + nodes)
-    return replace(cluster, gpu_types=types, node_groups=tuple(groups))
 
 
 def _scaled_profile(profile: Profile, factor: float) -> Profile:

@@ -104,13 +104,11 @@ class Expanded:
             case, own = cell.case, cell.case.fingerprint
             if case.bound_effort == "tight":
                 if own not in found_s:
-                    instance = case.variant.apply(self._instance(case.source))
+                    plain = self.made.get(case.source) or self.named[case.source][0]
+                    instance = case.variant.apply(plain)
                     path = self.out / "bounds" / f"{own}.json.zst"
                     found_s[own] = tight_bound_s(instance, path, partial(watch, case.workload))
                 self.cells[k] = Cell(cell.at, replace(case, tight_bound_s=found_s[own]))
-
-    def _instance(self, source: str) -> Instance:
-        return self.made[source] if source in self.made else self.named[source][0]
 
     def add(self, part: SuitePart) -> None:
         """Add the cells of a part."""

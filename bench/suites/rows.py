@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ronda.bench.figures.columns import COLUMNS, METRICS, Column
 from ronda.bench.runs.results import Result
@@ -154,28 +153,22 @@ class TableRow:
             return Interval(lost if shown.kind == "lost" else float(each.max()), nan, nan)
         if isinf(each.max()):
             return Interval(inf, nan, nan)
-        units, many = self._units(both)
-        statistic, mean = MEANS[self.ratio.mean]
-        sides = ([mean(side[units == k]) for k in np.unique(units)] for side in (own, base))
-        own, base = map(np.array, sides)
-        if shown.kind != "interval":
-            return Interval(float(statistic(own, base)), float(each.min()), float(each.max()))
-        return ratio_interval(statistic, own, base, drawn=self.resampled and not many)
-
-    def _units(self, which: NDArray[np.bool_]) -> tuple[NDArray[np.int_], bool]:
-        """Return each chosen pair's unit, by number, and whether units are more than seeds.
-
-        Units are instances, or for one instance its changes, or for one workload or change its
-        seeds: runs on one instance are not independent problems.
-        """
-        at = [pair.at for pair, asked in zip(self.pairs, which, strict=True) if asked]
+        # Units are instances, or for one instance its changes, or for one workload or change its
+        # seeds: runs on one instance are not independent problems.
+        at = [pair.at for pair, asked in zip(self.pairs, both, strict=True) if asked]
         rest = tuple(axis for axis in dict.fromkeys(chain(*at)) if axis not in FIXED)
         for axes in ((FIXED[0],), rest, ("seed",)):
             stands = [tuple(each.get(axis, "") for axis in axes) for each in at]
             if len({*stands}) > 1:
                 break
         places = {unit: k for k, unit in enumerate(dict.fromkeys(stands))}
-        return np.array([places[unit] for unit in stands]), axes != ("seed",)
+        units, many = np.array([places[unit] for unit in stands]), axes != ("seed",)
+        statistic, mean = MEANS[self.ratio.mean]
+        sides = ([mean(side[units == k]) for k in np.unique(units)] for side in (own, base))
+        own, base = map(np.array, sides)
+        if shown.kind != "interval":
+            return Interval(float(statistic(own, base)), float(each.min()), float(each.max()))
+        return ratio_interval(statistic, own, base, drawn=self.resampled and not many)
 
     @property
     def sizes(self) -> str:

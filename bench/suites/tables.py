@@ -1,7 +1,7 @@
 """The tables of a suite, with the default or the suite's own layout, and the figure of a suite."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import isfinite
@@ -103,7 +103,9 @@ class Arranged:
             title += f" · {about['jobs']:,} jobs" if about["jobs"] else ""
             if (bound_s := about["bound_mean_jct_s"]) > 0:
                 title += f" · clairvoyant bound on mean JCT {bound_s:,.0f} s"
-                title += _proof(run for line in lines for run in line.runs)
+                proofs = (run.metrics.get("bound_proof") for line in lines for run in line.runs)
+                known = ", ".join(dict.fromkeys(filter(None, proofs)))
+                title += f" ({known})" * bool(known)
         return Table(title, (*self.rows, *heads, *titles), rows, self._notes(lines))
 
     def _head(self, line: TableRow) -> dict[str, Any]:
@@ -177,13 +179,6 @@ class Arranged:
             | {f"{s.metric.key}/{s.kind}": line.value(s).value for s in ratios if s.metric}
             for line in self.lines(results)
         ]
-
-
-def _proof(runs: Iterable[Result]) -> str:
-    """Return where the bounds of runs come from, in brackets."""
-    proofs = (run.metrics.get("bound_proof") for run in runs)
-    known = ", ".join(dict.fromkeys(filter(None, proofs)))
-    return f" ({known})" * bool(known)
 
 
 def _cells(lines: Sequence[TableRow], shown: TableColumn, axes: Sequence[str]) -> list[str]:

@@ -132,7 +132,11 @@ class Reader:
             of = self._known(job, "measured")
             given = of.given._replace(speeds=speeds)
             self.state.jobs[job] = again(of, given, self.settings, self.state.now_s)
-            self._share(of.given.application, speeds)
+            # New jobs of an application have its latest rates with the most GPUs.
+            before = self.state.alike.pop(of.given.application, speeds)
+            self.state.alike[of.given.application] = max(speeds, before, key=_widest)
+            if len(self.state.alike) > 1000:  # the memory is bounded
+                del self.state.alike[next(iter(self.state.alike))]
         return [self._seen(job, step) for job, step in steps.items()]
 
     def change(self, changed: object) -> None:
@@ -165,13 +169,6 @@ class Reader:
         if of is None:
             raise InputError(what, f"job {show(job)}", "a live job: add it first")
         return of
-
-    def _share(self, application: str, speeds: Tables) -> None:
-        """Keep the latest rates with the most GPUs for new jobs of an application."""
-        before = self.state.alike.pop(application, speeds)
-        self.state.alike[application] = max(speeds, before, key=_widest)
-        if len(self.state.alike) > 1000:  # the memory is bounded
-            del self.state.alike[next(iter(self.state.alike))]
 
     def noise(self, noise: object) -> list[tuple[Job, NoiseScale]]:
         """Read the gradient noise of jobs, and return it for jobs whose noise was unknown."""

@@ -13,7 +13,6 @@ from ronda.hosts.slurm.state import SlurmState
 from ronda.instances.job import Allocation
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
-from ronda.instances.snapshots.snapshot import SeenJob
 from ronda.solvers.greedy.room import Room
 
 TIERS = 16
@@ -157,7 +156,7 @@ def _start(
         job,
         why,
         nodes=chosen,
-        gres=None if gpus == asked else _gres(seen, gpus),
+        gres=None if gpus == asked else ":".join(("gpu", *seen.gpu_types, str(gpus))),
         limit_min=None if gpus == asked else _limit_min(model, job, asked, gpus),
         now=memory.delays(seen) and (seen.eligible_s or 0.0) > now_s,
     )
@@ -181,10 +180,6 @@ def _may_choose(model: SlurmModel, job: str, given: Allocation, state: SlurmStat
     shares = {gpus for _, gpus in given.placement}
     pieces = len(given.placement) == seen.count and (len(shares) == 1 or seen.exclusive)
     return not own and (seen.count == 1 or seen.own_nodes) and pieces
-
-
-def _gres(job: SeenJob, gpus: int) -> str:
-    return ":".join(("gpu", *job.gpu_types, str(gpus)))
 
 
 def _limit_min(model: SlurmModel, job: str, asked: int, gpus: int) -> int | None:

@@ -13,8 +13,7 @@ import numpy as np
 from ronda.instances.errors import InputError
 from ronda.instances.models.sharing import first_fit, step_s
 from ronda.instances.profile import Mode, Sharing
-from ronda.systems.hermes.halving import rungs
-from ronda.systems.hermes.hyperband import rungs_of
+from ronda.systems.hermes.halving import rungs, rungs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ def random_search(epochs: int = 10, configs: int = 81) -> tuple[Wave, ...]:
 def hyperband(epochs: int = 81, eta: int = 3, skip_last: int = 2) -> tuple[Wave, ...]:
     """Return Hyperband's waves; the defaults are HFHT's benchmarks.
 
-    They are its rungs (`ronda.systems.hermes.hyperband`), the last `skip_last` of every
+    They are its rungs (`ronda.systems.hermes.halving`), the last `skip_last` of every
     bracket left out.
 
     Raises

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from ronda.formulations.watts import TOLERANCE
 from ronda.instances.tables.table import Report, Table
-from ronda.questions.curtail.curve import Curtailment, Shed
+from ronda.questions.curtail.curve import Curtailment
 from ronda.questions.curtail.driven import Driven
 
 NAMES = 3
@@ -53,6 +53,9 @@ def _curve(source: str, found: Curtailment, price: float | None) -> Table:
     for shed in found.sheds:
         least = max(0.0, found.worth - shed.most_worth) / found.worth if found.worth else 0.0
         lost = max(0.0, found.worth - shed.worth) / found.worth if found.worth else 0.0
+        bear = [each for each in shed.bearers if each.jobs]
+        told = [f"{b.name} {b.gpu_s / 3600:.1f} ({b.delay_s / 3600:.1f})" for b in bear[:NAMES]]
+        more = f", … ({len(bear) - NAMES} more)" if len(bear) > NAMES else ""
         rows.append(
             {
                 "kW less": f"{shed.less_w / 1e3:.4g}",
@@ -63,7 +66,7 @@ def _curve(source: str, found: Curtailment, price: float | None) -> Table:
                 "later, job-h": f"{shed.delay_s / 3600:.1f}",
                 f"last kWh costs ({unit})": f"{each * found.last_kwh(shed):.3g}",
                 "on average": f"{each * found.each_kwh(shed):.3g}",
-                f"borne by {found.borne_by}: GPU-h (job-h)": _named(shed),
+                f"borne by {found.borne_by}: GPU-h (job-h)": ", ".join(told) + more,
             }
         )
     within = "" if found.within_s is None else f", reached within {found.within_s:g} s"
@@ -73,13 +76,6 @@ def _curve(source: str, found: Curtailment, price: float | None) -> Table:
         f"less for {found.for_s / 3600:.3g} h{within}"
     )
     return Table.of(title, rows, _notes(found, price))
-
-
-def _named(shed: Shed) -> str:
-    bear = [each for each in shed.bearers if each.jobs]
-    told = [f"{b.name} {b.gpu_s / 3600:.1f} ({b.delay_s / 3600:.1f})" for b in bear[:NAMES]]
-    rest = bear[NAMES:]
-    return ", ".join(told) + (f", … ({len(rest)} more)" if rest else "")
 
 
 def _notes(found: Curtailment, price: float | None) -> list[str]:

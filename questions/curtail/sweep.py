@@ -13,7 +13,6 @@ from dataclasses import replace as with_fields
 from math import inf, nextafter
 
 import msgspec
-import numpy as np
 
 from ronda.formulations.allocation.model_data import make_case
 from ronda.formulations.allocation.rows import CAP, separable
@@ -52,7 +51,9 @@ class FallingCaps:
         """Return a plan for a cap, and note the line of its prices; None if no plan was found."""
         search = Search(start=self._prices, deadline=Deadline(self.limit_s))
         answer = first_answer(self._under(self.problem, cap_w), search)
-        self._note(answer.dual.prices)
+        self._prices = self.problem.named(answer.dual.prices)
+        base = bound_at(self._under(self.problem, self._nodes_w), answer.dual.prices)
+        self._lines.append((base, self._prices[CAP]))
         if self.bare is not self.problem:
             search = with_fields(search, start=self._prices)
             answer = first_answer(self._under(self.bare, cap_w), search)
@@ -72,11 +73,6 @@ class FallingCaps:
         room_w = cap_w - self._nodes_w
         lines = (base + nextafter(price * room_w, inf) for base, price in self._lines)
         return nextafter(min(lines), inf)
-
-    def _note(self, prices: np.ndarray) -> None:
-        self._prices = self.problem.named(prices)
-        base = bound_at(self._under(self.problem, self._nodes_w), prices)
-        self._lines.append((base, self._prices[CAP]))
 
     def _under(self, problem: Separable, cap_w: float) -> Separable:
         capacity = problem.capacity.copy()

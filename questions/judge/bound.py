@@ -54,7 +54,11 @@ def least_wait(
         mean_s = max(1.0, float(jobs.lasts_s.mean()))
         for stage, (many, smooth, steps) in enumerate(STAGES):
             progress(f"bound: {stage + 1} of {len(STAGES)}, {bound / 3600:,.1f} h so far")
-            dual = _Dual(jobs, slot, _moments(jobs, start_s, many))
+            # Half of the moments are even in time, and half where jobs come and go.
+            events = np.concatenate([jobs.ready_s, start_s, start_s + jobs.lasts_s])
+            busy = np.quantile(events, np.linspace(0, 1, many // 2))
+            even = np.linspace(events.min(), events.max() + 1.0, many // 2)
+            dual = _Dual(jobs, slot, np.unique(np.concatenate([busy, even])))
             middle = (dual.moments[1:] + dual.moments[:-1]) / 2
             prices = prices[np.searchsorted(moments, middle, side="right").clip(1, len(prices)) - 1]
             prices = prices if stage else dual.worth(start_s)
@@ -62,14 +66,6 @@ def least_wait(
             prices, moments = dual.improved(prices, smooth * mean_s, steps), dual.moments
             bound = max(bound, dual.bound(prices))
     return max(0.0, floor(1000.0 * bound * (1 - 1e-9)) / 1000.0)
-
-
-def _moments(jobs: JudgedJobs, start_s: Floats, many: int) -> Floats:
-    """Return moments for prices, half of them even in time and half where jobs come and go."""
-    events = np.concatenate([jobs.ready_s, start_s, start_s + jobs.lasts_s])
-    busy = np.quantile(events, np.linspace(0, 1, many // 2))
-    even = np.linspace(events.min(), events.max() + 1.0, many // 2)
-    return np.unique(np.concatenate([busy, even]))
 
 
 class _Slots:

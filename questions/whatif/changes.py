@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ronda.formulations.topology import racks_above
 from ronda.formulations.watts import drawn_w
 from ronda.instances.base import Positive, Record
-from ronda.instances.cluster import Cluster, NodeGroup
+from ronda.instances.cluster import Cluster
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import read_part
 from ronda.instances.files.storage import label
@@ -84,15 +84,13 @@ class Gpus(Record, frozen=True):
         groups = list(cluster.node_groups)
         for count, gpus in shapes:
             if count:
-                groups.append(_new(like, count, gpus, {group.name for group in groups}))
+                names = {group.name for group in groups}  # new nodes are off while not in use
+                number = next(n for n in range(1, len(names) + 2) if f"new-{n}" not in names)
+                off = {"sleep_w": 0.0, "wake_s": 0.0, "wake_w": 0.0}
+                groups.append(
+                    replace(like, name=f"new-{number}", count=count, gpus_per_node=gpus, **off)
+                )
         return replace(cluster, node_groups=tuple(groups))
-
-
-def _new(like: NodeGroup, count: int, gpus: int, names: set[str]) -> NodeGroup:
-    """Return a group of new nodes like another group, switched off while not in use."""
-    number = next(n for n in range(1, len(names) + 2) if f"new-{n}" not in names)
-    off = {"sleep_w": 0.0, "wake_s": 0.0, "wake_w": 0.0}
-    return replace(like, name=f"new-{number}", count=count, gpus_per_node=gpus, **off)
 
 
 class PowerCap(Record, frozen=True):

@@ -129,7 +129,8 @@ class Limits:
     def met_by(self, job: SeenJob, way: Route, charged: Amounts) -> Iterator[JointLimit | Lent]:
         """Yield the limits that a waiting job meets, if it is `charged` that in all."""
         asked = self.as_job(job, way)
-        for each, numbers in self._shared(asked):
+        known = _labels(asked) in self._seen  # else the limits are those of a job as it is asked of
+        for each, numbers in self._sharers if known else self._numbered([*self._jobs, asked]):
             number = each.number(asked)
             for cap in each.caps:
                 if cap.first <= number < cap.end:
@@ -155,11 +156,6 @@ class Limits:
             (each, np.array([each.number(job) for job in self._jobs], dtype=np.int64))
             for each in sharers(self.site, jobs)
         ]
-
-    def _shared(self, asked: Job) -> list[tuple[Sharers, Rows]]:
-        """Return all limits, with those of a job that is not in the snapshot as it is asked of."""
-        known = _labels(asked) in self._seen
-        return self._sharers if known else self._numbered([*self._jobs, asked])
 
     def _capped(self, cap: Cap, job: SeenJob, inside: Mask, asks: float) -> JointLimit:
         """Return the limit of a tenant or a group, of which the running jobs `inside` (J,) are."""

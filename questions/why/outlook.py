@@ -53,7 +53,11 @@ class FreeRoom:
                 amounts.append(self.vector(held_on(job, snapshot.nodes[on[-1]])))
         held = np.array(amounts).reshape(len(of), len(self.resources))
         self.holdings: tuple[Rows, Rows, Floats] = np.array(of, int), np.array(on, int), held
-        self._closed = self._closures()
+        nodes, now_s = self.snapshot.nodes, self.snapshot.now_s
+        out = np.array([node.out is not None for node in nodes], dtype=bool)
+        since = [inf if node.leaves_s is None else max(now_s, node.leaves_s) for node in nodes]
+        until = np.array([inf if node.back_s is None else node.back_s for node in nodes])
+        self._closed = out, np.where(out, -inf, np.array(since)), until
         self._usable: dict[tuple[object, ...], Mask] = {}
 
     def vector(self, amounts: Mapping[str, float]) -> Floats:
@@ -66,14 +70,6 @@ class FreeRoom:
     def _end(self, job: SeenJob) -> float:
         end_s = (job.start_s or 0.0) + job.may_run_s if job.ends_s is None else job.ends_s
         return max(end_s, self.snapshot.now_s)
-
-    def _closures(self) -> tuple[Mask, Floats, Floats]:
-        """Return which nodes take no jobs now, and from when until when nodes are closed, (N,)."""
-        nodes, now_s = self.snapshot.nodes, self.snapshot.now_s
-        out = np.array([node.out is not None for node in nodes], dtype=bool)
-        since = [inf if node.leaves_s is None else max(now_s, node.leaves_s) for node in nodes]
-        until = np.array([inf if node.back_s is None else node.back_s for node in nodes])
-        return out, np.where(out, -inf, np.array(since)), until
 
     @cached_property
     def times(self) -> Floats:

@@ -72,7 +72,15 @@ def told(waiting: WaitingJob, name: str) -> tuple[str, list[str]]:
         proof = ["Its comment lets ronda slurm give it one; the audit log there says why."] * leased
         return f"Its begin time is in {hours((job.eligible_s or now_s) - now_s)}.", proof
     if name == "after":
-        return _others_first(waiting), []
+        ends = dict(zip((j.id for j in waiting.outlook.running), waiting.outlook.ends, strict=True))
+        waits = {job.id for job in waiting.outlook.snapshot.jobs if job.start_s is None}
+        told = []
+        for each in waiting.job.after[:3]:
+            left_s = float(ends.get(each.job, inf)) - waiting.now_s
+            lasts = "without a known end" if left_s == inf else f"for at most {hours(left_s)} more"
+            others = "waits itself" if each.job in waits else "is not known"
+            told.append(f"{each.job}, which {f'runs {lasts}' if each.job in ends else others}")
+        return f"It waits for {'; and for '.join(told)}.", []
     if name == "longest":
         group = waiting.longest()
         most, own = hours(group.max_limit_s or 0.0), hours(job.limit_s or 0.0)
@@ -103,18 +111,6 @@ def in_order(waiting: WaitingJob) -> tuple[str, list[str]]:
     stand = "job stands" if len(first) == 1 else "jobs stand"
     text = f"It could start now, but {len(first)} {stand} before it in the queue."
     return text, [f"Before it: {', '.join(told)}{more}."]
-
-
-def _others_first(waiting: WaitingJob) -> str:
-    ends = dict(zip((j.id for j in waiting.outlook.running), waiting.outlook.ends, strict=True))
-    waits = {job.id for job in waiting.outlook.snapshot.jobs if job.start_s is None}
-    told = []
-    for each in waiting.job.after[:3]:
-        left_s = float(ends.get(each.job, inf)) - waiting.now_s
-        lasts = "without a known end" if left_s == inf else f"for at most {hours(left_s)} more"
-        others = "waits itself" if each.job in waits else "is not known"
-        told.append(f"{each.job}, which {f'runs {lasts}' if each.job in ends else others}")
-    return f"It waits for {'; and for '.join(told)}."
 
 
 def _out(waiting: WaitingJob) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace as structs_replace
 
 from ronda.instances.base import Floats
-from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
+from ronda.instances.snapshots.snapshot import SeenJob
 from ronda.questions.why.earliest import RouteAsked, WaitingJob, enough
 from ronda.questions.why.outlook import FreeRoom
 from ronda.questions.why.queue import ahead
@@ -252,22 +252,15 @@ def _best_effort(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:
         elif one is job:
             return Replay("best effort", start_s, tuple(planned), len(first), skipped)
         else:
-            planned.append(_begun(waiting, start_s))
-            outlook = _with(outlook.snapshot, planned[-1])
+            asked = next(each for each in waiting.asked() if waiting.fits(each, start_s))
+            on = _fullest(waiting.job, waiting.room(asked, start_s))
+            begun = _planned(waiting.outlook, waiting.job, start_s, on)
+            planned.append(begun)
+            runs = structs_replace(begun.job, start_s=begun.start_s, on=begun.on)
+            jobs = tuple(runs if one.id == runs.id else one for one in outlook.snapshot.jobs)
+            outlook = FreeRoom(replace(outlook.snapshot, jobs=jobs))
         if time.perf_counter() > until:
             start_s = min(start for start, _, one in known if one is job)
             left = skipped + len(known) - 1
             return Replay("best effort", start_s, tuple(planned), len(first), left)
     return Replay("best effort", inf, tuple(planned), len(first), skipped)
-
-
-def _begun(waiting: WaitingJob, start_s: float) -> PlannedStart:
-    asked = next(each for each in waiting.asked() if waiting.fits(each, start_s))
-    on = _fullest(waiting.job, waiting.room(asked, start_s))
-    return _planned(waiting.outlook, waiting.job, start_s, on)
-
-
-def _with(snapshot: Snapshot, begun: PlannedStart) -> FreeRoom:
-    runs = structs_replace(begun.job, start_s=begun.start_s, on=begun.on)
-    jobs = tuple(runs if one.id == runs.id else one for one in snapshot.jobs)
-    return FreeRoom(replace(snapshot, jobs=jobs))

@@ -28,7 +28,12 @@ def main() -> None:
     try:
         _start()
     except SystemExit as end:
-        _leave(end.code)
+        # A solver that ran out of time may still run in this process.
+        apart = sys.modules.get("ronda.solvers.exact.threads")
+        if apart is not None and apart.left_alone() and isinstance(end.code, int | None):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code or 0)
         raise
     except (Exception, KeyboardInterrupt):
         # Extensions in C may turn an interrupt into an ImportError or a SystemError.
@@ -41,17 +46,14 @@ def main() -> None:
             signal.signal(signal.SIGINT, signal.SIG_DFL if heard else signal.SIG_IGN)
 
 
-def _leave(code: object) -> None:
-    """End the process at once if a solver that ran out of time still runs in it."""
-    apart = sys.modules.get("ronda.solvers.exact.threads")
-    if apart is not None and apart.left_alone() and isinstance(code, int | None):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code or 0)
-
-
 def _start() -> None:
-    _open_closed_streams()
+    # Closed streams are attached to a file, so that no other file gets their numbers: reading from
+    # such a stdin gives nothing, and writing to such a stdout is an error.
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, flags)  # the lowest free number: the stream's own
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
     if sys.flags.optimize > 1:
         print(
             "error: python -OO: found no docstrings; expected python or python -O: "
@@ -65,15 +67,3 @@ def _start() -> None:
     from ronda.cli.app import cli
 
     cli.main(prog_name="ronda", obj=STARTED)
-
-
-def _open_closed_streams() -> None:
-    """Attach closed standard streams to a file, so that no other file gets their numbers.
-
-    Reading from such a stdin gives nothing; writing to such a stdout is an error.
-    """
-    for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
-        if getattr(sys, name) is None:
-            number = os.open(os.devnull, flags)  # the lowest free number: the stream's own
-            mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))

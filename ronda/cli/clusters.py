@@ -24,11 +24,7 @@ from ronda.questions.why.of_round import snapshot_of
 
 
 def _moment(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number < 1e12 else None
+    return number if 0 <= (number := float(text)) < 1e12 else None
 
 
 MOMENT = Parsed("moment", "seconds since 1970, such as 1760000000", _moment)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import click
 from msgspec.structs import replace
@@ -24,27 +24,13 @@ from ronda.instances.traces.rigid import MACHINES, read_machine
 from ronda.solvers.plugins import find
 
 
-def _zone(text: str) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
-
-
-def _day(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
-
-
 def _names(text: str) -> tuple[str, ...] | None:
     names = tuple(part.strip() for part in text.split(","))
     return names if all(names) else None
 
 
-ZONE = Parsed("zone", "a time zone such as Europe/Berlin", _zone)
-DAY = Parsed("date", "a date such as 2026-03-02 or 2026-03-02T09:00", _day)
+ZONE = Parsed("zone", "a time zone such as Europe/Berlin", ZoneInfo)
+DAY = Parsed("date", "a date such as 2026-03-02 or 2026-03-02T09:00", datetime.fromisoformat)
 NAMES = Parsed("names", "names, as in a,b", _names)
 OWN_GPU = "name=H100,memory_gib=80,idle_w=60,busy_w=700,host_idle_w=500"
 GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)

@@ -26,14 +26,17 @@ T = TypeVar("T")
 
 
 class Parsed(click.ParamType[T]):
-    """A value that `read` parses from a text; `read` returns None for an invalid text."""
+    """A value that `read` parses from a text; an invalid text gives None or an error."""
 
     def __init__(self, name: str, expected: str, read: Callable[[str], T | None]) -> None:
         self.name, self.expected, self.read = name, expected, read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         """Return the value of a text; any other value is a default and stays as it is."""
-        found: T | None = self.read(value) if isinstance(value, str) else value
+        try:
+            found: T | None = self.read(value) if isinstance(value, str) else value
+        except (ValueError, LookupError, OSError):
+            found = None
         if found is None:
             place = max(param.opts, key=len) if param is not None else "value"
             raise InputError(place, repr(value), self.expected)
@@ -41,11 +44,7 @@ class Parsed(click.ParamType[T]):
 
 
 def _above_zero(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 < number < math.inf else None
+    return number if 0 < (number := float(text)) < math.inf else None
 
 
 def _whole(text: str) -> int | None:
@@ -54,8 +53,7 @@ def _whole(text: str) -> int | None:
 
 def _mib(text: str) -> float | None:
     match = re.fullmatch(r"\s*([\d.]+)\s*([MG]?)(?:i?B)?\s*", text, re.IGNORECASE)
-    number = _above_zero(match[1]) if match else None
-    if match is None or number is None:
+    if match is None or (number := _above_zero(match[1])) is None:
         return None
     return number if match[2].upper() == "M" else number * 1024
 
@@ -138,17 +136,13 @@ TARGET, DOCUMENT, FIGURE = Target(lambda path: [path]), Target(_packed), Target(
 """Types for any file, for a document that ronda can read, and for a picture with its numbers."""
 
 
-def _instances() -> Iterator[str]:
-    return (entry.name for entry in entries())
-
-
 class Source(click.ParamType[str]):
     """A packaged name, by default of an instance, or a file, with completion of both."""
 
     name = "name or file"
 
-    def __init__(self, packaged: Callable[[], Iterable[str]] = _instances) -> None:
-        self.packaged = packaged
+    def __init__(self, packaged: Callable[[], Iterable[str]] | None = None) -> None:
+        self.packaged = packaged or (lambda: (entry.name for entry in entries()))
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -42,7 +42,19 @@ class Bars:
         if not self.wanted or spent_s < DELAY_S:
             return
         if self._shown is None:
-            self._shown = _make()
+            from rich import progress as parts
+            from rich.console import Console
+
+            self._shown = parts.Progress(
+                parts.TextColumn("{task.description}", markup=False),
+                parts.BarColumn(),
+                parts.TaskProgressColumn(),
+                parts.TextColumn("{task.fields[note]}", markup=False),
+                parts.TimeElapsedColumn(),
+                parts.TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self._shown.start()
         if name not in self._tasks:
             self._tasks[name] = self._shown.add_task(printable(name), total=1.0, note=note)
@@ -80,22 +92,6 @@ def _is_a_file() -> bool:
         return stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode)
     except (OSError, ValueError):  # no stderr, or a substitute for it
         return False
-
-
-def _make() -> "Progress":
-    from rich import progress as parts
-    from rich.console import Console
-
-    return parts.Progress(
-        parts.TextColumn("{task.description}", markup=False),
-        parts.BarColumn(),
-        parts.TaskProgressColumn(),
-        parts.TextColumn("{task.fields[note]}", markup=False),
-        parts.TimeElapsedColumn(),
-        parts.TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
 
 
 @contextmanager

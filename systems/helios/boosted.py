@@ -5,7 +5,7 @@ uses one thread and fixed seeds, so the same series always gives the same foreca
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from ronda.systems.helios.forecasts import (
     steps_ahead,
     steps_of_day,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROUNDS = 80
 """Trees per quantile."""
@@ -137,7 +134,8 @@ def leaking(series: Demand) -> Floats:
     hour = max(1, day // 24)
     needed = pd.Series(series.needed_nodes.astype(float))
     before = needed.shift(hour)
-    columns: list[Any] = [*_clock(series, 0), needed.shift(3 * hour), _soft(needed, 3 * hour)]
+    back, near, far = (needed.shift(3 * hour + k) for k in (0, -1, 1))
+    columns: list[Any] = [*_clock(series, 0), back, 0.5 * back + 0.25 * near + 0.25 * far]
     for steps in (hour // 2 or 1, hour):
         rolling = before.rolling(steps)
         columns += [rolling.mean(), rolling.median(), rolling.std()]
@@ -147,7 +145,3 @@ def leaking(series: Demand) -> Floats:
     data = lightgbm.Dataset(x[:end], needed.to_numpy()[:end], params=trees)
     found = lightgbm.train(trees, data, num_boost_round=ROUNDS).predict(x)
     return np.asarray(np.floor(np.asarray(found, dtype=float)))
-
-
-def _soft(needed: "pd.Series[float]", back: int) -> "pd.Series[float]":
-    return 0.5 * needed.shift(back) + 0.25 * needed.shift(back - 1) + 0.25 * needed.shift(back + 1)

@@ -58,9 +58,6 @@ CONTROLLERS = {
 }
 """The module and class of each controller, keyed by name; no policy has such a name."""
 
-RENAMED = {"milp": "lot-sizing (milp is a policy of rounds)"}
-"""Former names of controllers, mapped to their current names."""
-
 
 def controller(spec: str) -> Controller:
     """Make a controller from its name and parameters, such as ``"ces(cluster=earth)"``.
@@ -72,7 +69,8 @@ def controller(spec: str) -> Controller:
     """
     name, given = parse(spec)
     if name not in CONTROLLERS:
-        raise InputError("--policy", repr(name), RENAMED.get(name) or one_of(CONTROLLERS, name))
+        renamed = "lot-sizing (milp is a policy of rounds)" if name == "milp" else ""
+        raise InputError("--policy", repr(name), renamed or one_of(CONTROLLERS, name))
     cls = Plugin(CONTROLLERS[name]).load(f"--policy {name}")
     known = own.parameters(cls)
     refuse_unknown(name, given, known)

@@ -7,9 +7,8 @@ steps up to it (``peak``). A constant number of awake nodes is enough until the 
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Literal
 
-import msgspec
 import numpy as np
 
 from ronda.instances.base import Floats, Ints
@@ -23,14 +22,6 @@ Target = Literal["level", "peak"]
 
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.975)
 """The levels of the quantiles."""
-
-
-StepLength = Annotated[float, msgspec.Meta(ge=1, le=3600)]
-"""Length of a controller's step in seconds."""
-
-
-STEP_S = 600.0
-"""Its default for policies with a queue, as in Helios."""
 
 
 AHEAD = 108

@@ -29,7 +29,7 @@ series.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -70,8 +70,6 @@ class LotSizing:
     keep: Annotated[int, msgspec.Meta(ge=1)] = 9
     forecast: Literal["boosted", "seasonal", "last"] = "boosted"
     history: str = ""
-    BUFFER: ClassVar[int] = 5
-    """Number of nodes awake above the demand while there is no forecast, as in CES."""
 
     def control(self, series: Demand) -> Control:
         """Solve every step exactly by dynamic programming."""
@@ -86,7 +84,7 @@ class LotSizing:
             least,
             made.first,
             keep=self.keep,
-            buffer=self.BUFFER,
+            buffer=5,  # nodes awake above the demand while there is no forecast, as in CES
         )
         return Control(active, "history", made)
 
@@ -128,22 +126,24 @@ def least_cost(least: Ints, most: Ints, price: float, before: int | None = None)
     before
         Number of nodes awake before the first step. With None the first step counts as no wake-up.
     """
-    _check(least, most, price)
+    if len(least) != len(most) or not len(least):
+        raise InputError("lot sizing", f"{len(least)} and {len(most)} steps", "as many, and one")
+    if (least > most).any():
+        t = int((least > most).argmax())
+        raise InputError(f"least[{t}]", str(least[t]), f"at most the {most[t]} nodes there are")
+    if not 0 <= price < np.inf:
+        raise InputError("price", f"{price:g}", "0 or more")
     nodes = np.arange(max(before or 0, int(most.max())) + 1)
     value = np.zeros(len(nodes)) if before is None else np.where(nodes == before, 0.0, np.inf)
     values = np.empty((len(least) + 1, len(nodes)))
     for t, (low, high) in enumerate(zip(least.tolist(), most.tolist(), strict=True)):
         values[t] = value
-        value = nodes + np.minimum(_sleeping(value), value.min() + price)
+        asleep = np.minimum.accumulate(value[::-1])[::-1]  # the least of this or any larger number
+        value = nodes + np.minimum(asleep, value.min() + price)
         value[:low] = np.inf
         value[high + 1 :] = np.inf
     values[-1] = value
     return _way_back(values, price)
-
-
-def _sleeping(value: Floats) -> Floats:
-    """Return, for each number of nodes, the least value of that or any larger number."""
-    return np.minimum.accumulate(value[::-1])[::-1]
 
 
 def _way_back(values: Floats, price: float) -> Ints:
@@ -155,23 +155,6 @@ def _way_back(values: Floats, price: float) -> Ints:
         stay = now + int(values[t][now:].argmin())
         now = stay if values[t][stay] <= values[t].min() + price else int(values[t].argmin())
     return plan
-
-
-def cost(plan: Ints, price: float, before: int | None = None) -> float:
-    """Return the cost of a plan in node-steps awake."""
-    first = plan[:1] if before is None else np.array([before])
-    return float(plan.sum() + price * (np.diff(np.concatenate([first, plan])) > 0).sum())
-
-
-def _check(least: Ints, most: Ints, price: float) -> None:
-    """Raise an error if no plan can keep the limits."""
-    if len(least) != len(most) or not len(least):
-        raise InputError("lot sizing", f"{len(least)} and {len(most)} steps", "as many, and one")
-    if (least > most).any():
-        t = int((least > most).argmax())
-        raise InputError(f"least[{t}]", str(least[t]), f"at most the {most[t]} nodes there are")
-    if not 0 <= price < np.inf:
-        raise InputError("price", f"{price:g}", "0 or more")
 
 
 def weights(levels: tuple[float, ...]) -> Floats:

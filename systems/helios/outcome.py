@@ -63,7 +63,13 @@ def outcome(series: Demand, active: Ints, draw: NodeDraw) -> SleepOutcome:
     change = np.diff(active)[WARM_UP - 1 :]
     changes, wakes = np.abs(change[change != 0]), change[change > 0]
     lack = np.maximum(needed[WARM_UP:] - active[WARM_UP - 1 : -1], 0)
-    waiting_s = _waiting(needed, active, draw.wake_s, series.step_s)
+    # Nodes begin to wake at the start of the step in which they become active. The nodes woken last
+    # go to sleep first, so those ready are the least of `active` over the last `wake_s`.
+    whole, part = divmod(draw.wake_s / series.step_s, 1.0)
+    later = _least(active, int(whole))
+    first = _least(active, int(whole) + 1)
+    lack_first, lack_later = np.maximum(needed - first, 0), np.maximum(needed - later, 0)
+    waiting_s = np.asarray(series.step_s * (part * lack_first + (1 - part) * lack_later))
     idle_j = draw.idle_w * series.step_s * float(np.maximum(active - needed, 0).sum())
     asleep_j = draw.sleep_w * series.step_s * float((total - active).sum())
     wake_j = draw.wake_w * draw.wake_s * float(wakes.sum())
@@ -87,20 +93,6 @@ def outcome(series: Demand, active: Ints, draw: NodeDraw) -> SleepOutcome:
         energy_j=idle_j + asleep_j + wake_j,
         saved_j=never_j - idle_j - asleep_j - wake_j,
     )
-
-
-def _waiting(needed: Ints, active: Ints, wake_s: float, step_s: float) -> Floats:
-    """Return the node-seconds spent waiting for nodes to wake in each step, shape (T,).
-
-    Nodes begin to wake at the start of the step in which they become active. The nodes woken last
-    go to sleep first, so the number of ready nodes is the minimum of `active` over the last
-    `wake_s`.
-    """
-    whole, part = divmod(wake_s / step_s, 1.0)
-    later = _least(active, int(whole))
-    first = _least(active, int(whole) + 1)
-    lack_first, lack_later = np.maximum(needed - first, 0), np.maximum(needed - later, 0)
-    return np.asarray(step_s * (part * lack_first + (1 - part) * lack_later))
 
 
 def _least(active: Ints, back: int) -> Ints:

@@ -2,13 +2,16 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 from ronda.instances.clock import Deadline
 from ronda.instances.plan import Plan
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import TimelyPolicy
-from ronda.systems.helios.forecasts import STEP_S, StepLength, past
+from ronda.systems.helios.forecasts import past
 
 BASES = ("prices", "milp")
 """The policies that start the jobs of ``BASE+ces`` and ``BASE+lot-sizing``."""
@@ -30,7 +33,7 @@ class Stepwise(TimelyPolicy):
     """
 
     history: str = ""
-    step_s: StepLength = STEP_S
+    step_s: Annotated[float, msgspec.Meta(ge=1, le=3600)] = 600.0  # as in Helios
 
     def __post_init__(self) -> None:
         """Raise InputError if nothing can be learnt from the history."""

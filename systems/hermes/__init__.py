@@ -10,9 +10,8 @@ convergence, quantum, checkpoint cost and testbed are not public.
 `round_robin`      a comparator of Hermes, like FIFO of the core: all turns are equally long
 `slaq`             a comparator: the largest expected fall of the loss runs next (SoCC 2017;
                    published, and inferred for trials of one GPU)
-`halving`          the best 1 / eta of the trials at a rung, as the next three policies use it
-`asha`             trials go on from rung to rung without waiting (MLSys 2020; read in code)
-`hyperband`        brackets of trials are halved together (JMLR 2018; published)
+`halving`          the best 1 / eta of the trials at a rung go on: without waiting by ASHA (MLSys
+                   2020; read in code), together in brackets by Hyperband (JMLR 2018; published)
 `hypersched`       finds as good a trial as possible by a deadline (SoCC 2019; read in code)
 `sweep`            runs trials by their expected final losses (ours)
 `probes`           new trials of `sweep` share GPUs, and the worse half leaves (ours)
@@ -31,8 +30,8 @@ POLICIES = {
     "hermes": "ronda.systems.hermes.hermes:Hermes",
     "round-robin": "ronda.systems.hermes.round_robin:RoundRobin",
     "slaq": "ronda.systems.hermes.slaq:Slaq",
-    "asha": "ronda.systems.hermes.asha:Asha",
-    "hyperband": "ronda.systems.hermes.hyperband:Hyperband",
+    "asha": "ronda.systems.hermes.halving:Asha",
+    "hyperband": "ronda.systems.hermes.halving:Hyperband",
     "hypersched": "ronda.systems.hermes.hypersched:HyperSched",
     "sweep": "ronda.systems.hermes.sweep:SweepPolicy",
 }

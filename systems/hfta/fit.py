@@ -88,7 +88,11 @@ def read_sharing(
     optional = set(COLUMNS) - {"mode", "models"}
     frame = read_columns(path, COLUMNS, optional, kind="measurement")
     headers = frame.attrs["headers"]
-    _names(path, frame, model, gpu_type)
+    known = frame["mode"].isin(MODES).to_numpy()
+    refuse(path, frame, ~known, "mode", f"one of {', '.join(MODES)}", headers["mode"])
+    for column, usual in (("application", model), ("gpu_type", gpu_type)):
+        frame[column] = frame[column].where(frame[column] != "", usual)
+    frame["application"] += frame.variant.where(frame.variant == "", "-" + frame.variant)
     rows = pd.DataFrame({"row": frame.row, "mode": frame["mode"].map(MODES)})
     rows["models"] = models = _number(path, frame, "models")
     for bad, expected in (
@@ -103,9 +107,9 @@ def read_sharing(
     rows["memory_gib"] = np.where(measured, _number(path, memory, "memory_mib") / 1024.0, np.nan)
     alone = None
     if "alone_throughput" in headers:
-        alone = _inverse(path, frame, "alone_throughput")
-        usual = alone.groupby([frame.application, frame.gpu_type]).transform("median")
-        apart = (abs(alone / usual - 1.0) > 1e-6).to_numpy()
+        alone = 1.0 / _number(path, frame, "alone_throughput")
+        median = alone.groupby([frame.application, frame.gpu_type]).transform("median")
+        apart = (abs(alone / median - 1.0) > 1e-6).to_numpy()
         expected = "the same in all rows of a model and GPU"
         refuse(path, frame, apart, "alone_throughput", expected, headers["alone_throughput"])
     found = []
@@ -113,17 +117,6 @@ def read_sharing(
         given = None if alone is None else float(alone[own.index].iloc[0])
         found.append(SharedGpu(str(path), str(name), str(gpu), own, _step_alone(own, given)))
     return found
-
-
-def _names(path: str | Path, frame: pd.DataFrame, model: str, gpu_type: str) -> None:
-    """Fill in the names of applications and GPUs in place, and refuse unknown modes."""
-    headers = frame.attrs["headers"]
-    known = frame["mode"].isin(MODES).to_numpy()
-    refuse(path, frame, ~known, "mode", f"one of {', '.join(MODES)}", headers["mode"])
-    for column, name in (("application", model), ("gpu_type", gpu_type)):
-        frame[column] = frame[column].where(frame[column] != "", name)
-    apart = frame.variant.where(frame.variant == "", "-" + frame.variant)
-    frame["application"] += apart
 
 
 def _steps(path: str | Path, frame: pd.DataFrame, models: pd.Series) -> pd.Series:
@@ -134,11 +127,7 @@ def _steps(path: str | Path, frame: pd.DataFrame, models: pd.Series) -> pd.Serie
     if "throughput" not in headers:
         found = ", ".join(sorted(headers.values()))
         raise InputError(f"{path}, header", found, "a column 'step_s' or 'throughput'")
-    return models * _inverse(path, frame, "throughput")
-
-
-def _inverse(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
-    return 1.0 / _number(path, frame, column)
+    return models * (1.0 / _number(path, frame, "throughput"))
 
 
 def _number(path: str | Path, frame: pd.DataFrame, column: str) -> pd.Series:
@@ -185,17 +174,13 @@ def fit_shared(table: SharedGpu, *, least: int = 1) -> Iterator[Fit]:
     for mode in dict.fromkeys(MODES.values()):
         rows = table.rows[table.rows["mode"] == mode]
         if mode == "exclusive" and table.alone_s is not None:
-            yield _alone(table, table.alone_s)
+            time = MeasuredTime(models=(1,), step_s=(table.alone_s,))
+            first = table.rows.iloc[:1].assign(models=1, step_s=table.alone_s)
+            yield _sharing(table, Sharing(mode="exclusive", time=time), first, (), ())
         elif mode != "exclusive" and len(rows):
             yield _curve(table, mode, rows, least)
     if table.rows.memory_gib.notna().any():
         yield _memory(table)
-
-
-def _alone(table: SharedGpu, alone_s: float) -> Fit:
-    sharing = Sharing(mode="exclusive", time=MeasuredTime(models=(1,), step_s=(alone_s,)))
-    first = table.rows.iloc[:1].assign(models=1, step_s=alone_s)
-    return _sharing(table, sharing, first, (), ())
 
 
 def _curve(table: SharedGpu, mode: Mode, rows: pd.DataFrame, least: int) -> Fit:

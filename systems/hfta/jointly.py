@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ronda.instances.job import Allocation, Costs, Estimate, Job, JobState, Option
+from ronda.instances.job import Allocation, Estimate, Job, JobState, Option
 from ronda.instances.models.sharing import narrowed
 from ronda.instances.plan import Plan
 from ronda.instances.profile import Profile, Rated
@@ -161,19 +161,15 @@ class _Class:
             if alone is None:
                 continue
             if own not in known:
-                known[own] = self._speeds(own)
+                arrays = self.arrays if own.of.shape.index == self.home.of.shape.index else []
+                kept = [list(members) for _, members in arrays if len(members) <= len(own.ways)]
+                found = []
+                for gpus in self._counts(own):
+                    cuts = self._cut(own, kept[:gpus], gpus)
+                    found.append((gpus, sum(own.speed(cut.width) for cut in cuts)))
+                known[own] = found
             ways += [ClassWay(n, clock, x * alone.rate, n * alone.power_w) for n, x in known[own]]
         return ClassCurve(pool.gpu_type.name, pool.gpus_per_node, pool.nodes, tuple(ways))
-
-    def _speeds(self, home: Home) -> list[tuple[int, float]]:
-        """Return the possible numbers of GPUs in a pool, with speeds relative to one model."""
-        arrays = self.arrays if home.of.shape.index == self.home.of.shape.index else []
-        kept = [list(members) for _, members in arrays if len(members) <= len(home.ways)]
-        found = []
-        for gpus in self._counts(home):
-            cuts = self._cut(home, kept[:gpus], gpus)
-            found.append((gpus, sum(home.speed(cut.width) for cut in cuts)))
-        return found
 
     def _counts(self, home: Home) -> list[int]:
         """Return the possible numbers of GPUs: the pool's ladder and the present number."""
@@ -204,7 +200,12 @@ class _Class:
             weight=sum(state.job.weight for state in states),
             deadline_s=min(due, default=None),
             estimate=Estimate(work=work, sd=sd) if len(known) == len(states) else None,
-            costs=self._costs(first),
+            costs=replace(  # those of an array on one GPU
+                first.costs or self.round.costs,
+                restart_s=self.pause_s,
+                restart_by_gpus=(),
+                scale_s=None,
+            ),
         )
         held = self._held()
         running = [state for state in states if state.allocation is not None]
@@ -219,11 +220,6 @@ class _Class:
             started=any(state.started for state in states),
             allocation=held,
         )
-
-    def _costs(self, job: Job) -> Costs:
-        """Return the costs of the class, which are those of an array on one GPU."""
-        own = job.costs or self.round.costs
-        return replace(own, restart_s=self.pause_s, restart_by_gpus=(), scale_s=None)
 
     def _held(self) -> Allocation | None:
         """Return the GPUs of all arrays of the class as one allocation."""

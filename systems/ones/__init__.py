@@ -6,12 +6,11 @@ job completion time is 57 % below that of Tiresias and 53 % below that of Optimu
 authors' data).
 
 ==================  ==========================================================================
-`policy`            one tick, from round to plan
+`policy`            one tick, from round to plan, and when the best schedule is carried out
 `genome`            a schedule and the operators on it: refresh, crossover, mutation, pad
 `scoring`           the score, and one generation: 16 of 48 genomes survive
 `reorder`          the packing of a schedule with few moves
 `limits`            limits of batch sizes, which double, and halve while a job waits
-`deploy`            the rule for when the best schedule is carried out
 `progress`          the Beta distribution of a job's progress, and the network that predicts it
 `learn`             the online training of this network
 `subproblem`        the GPUs and jobs of a pool

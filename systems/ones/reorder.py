@@ -82,7 +82,13 @@ def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
     job = np.argsort(allocations == 0, axis=1, kind="stable")[:, :slots]
     size = np.take_along_axis(allocations, job, axis=1)
     changed = _changed(job, size, deployed)
-    least, most = _band(size, number, capacity)
+    # The first i genes of any genome hold at most as many jobs as fit, the smallest ones first, and
+    # at least those that do not fit into the other genes.
+    genes = np.arange(capacity + 1)
+    ordered = np.sort(np.where(size > 0, size, capacity + 1), axis=1).cumsum(axis=1)
+    fit = (ordered[:, None, :] <= genes[:, None]).sum(axis=2)
+    left = number[:, None] - fit[:, ::-1]
+    least, most = np.maximum(left.min(axis=0), 0), fit.max(axis=0)
     value = np.full((len(rows), capacity + 1, slots + 1), np.inf)
     value[:, :, 0] = 0.0
     each = np.arange(slots)
@@ -116,19 +122,6 @@ def _programme(allocations: Ints, deployed: Ints) -> tuple[Ints, Mask]:
         taken[row, i, k + 1] = j
     complete = np.isfinite(value[rows, capacity, number])
     return _read(taken, job, size, number, complete), complete
-
-
-def _band(size: Ints, number: Ints, capacity: int) -> tuple[Ints, Ints]:
-    """Return the fewest and the most jobs that the first i genes of any genome hold, (2, C + 1).
-
-    The most is the number of smallest jobs that fit. The fewest is the number of jobs that do not
-    fit into the other genes.
-    """
-    genes = np.arange(capacity + 1)
-    ordered = np.sort(np.where(size > 0, size, capacity + 1), axis=1).cumsum(axis=1)
-    fit = (ordered[:, None, :] <= genes[:, None]).sum(axis=2)
-    left = number[:, None] - fit[:, ::-1]
-    return np.maximum(left.min(axis=0), 0), fit.max(axis=0)
 
 
 def _changed(job: Ints, size: Ints, deployed: Ints) -> Floats:

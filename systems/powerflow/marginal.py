@@ -44,7 +44,11 @@ def steps_of(table: OptionTable, left_s: Floats, energy_j: Floats) -> Steps:
     two = (size & (size - 1)) == 0
     some = np.zeros(len(table.jobs), dtype=bool)
     some[table.job[two]] = True
-    rows = np.flatnonzero(two | ~some[table.job] | _at_an_end(table))
+    least, most = np.full(len(table.jobs), np.iinfo(np.int64).max), np.zeros(len(table.jobs))
+    np.minimum.at(least, table.job, table.gpus)
+    np.maximum.at(most, table.job, table.gpus)
+    end = (table.gpus == least[table.job]) | (table.gpus == most[table.job])
+    rows = np.flatnonzero(two | ~some[table.job] | end)
     place = table.job[rows] * len(table.pools) + table.pool[rows]
     (gpus, sizes), (clock, levels) = _ranks(table.gpus[rows]), _ranks(table.clock[rows])
     cell = (place * sizes + gpus) * levels + clock
@@ -62,14 +66,6 @@ def steps_of(table: OptionTable, left_s: Floats, energy_j: Floats) -> Steps:
     checkpoint()
     kept = np.sort(kept)
     return Steps(*_starts(table, rows[kept], left_s, energy_j), up)
-
-
-def _at_an_end(table: OptionTable) -> Mask:
-    """Return whether each row has the fewest or the most GPUs of its job, shape (K,)."""
-    least, most = np.full(len(table.jobs), np.iinfo(np.int64).max), np.zeros(len(table.jobs))
-    np.minimum.at(least, table.job, table.gpus)
-    np.maximum.at(most, table.job, table.gpus)
-    return np.asarray((table.gpus == least[table.job]) | (table.gpus == most[table.job]))
 
 
 def _ranks(column: NDArray[np.generic]) -> tuple[Rows, int]:
@@ -132,13 +128,13 @@ def _worth(up: Rows, gain: Floats, more: Floats) -> Floats:
 def admitted(left: Counted, uses: RowUses, queue: Rows) -> Rows:
     """Take, in order, the rows of a queue for which there is room, and return them."""
     fit: Mask = np.array(
-        [left.take(*_of(uses, row)) for row in watched(queue.tolist())], dtype=bool
+        [
+            left.take(int(uses.pool[row]), int(uses.gpus[row]), uses.watts[row].tolist())
+            for row in watched(queue.tolist())
+        ],
+        dtype=bool,
     )
     return np.asarray(queue[fit])
-
-
-def _of(uses: RowUses, row: int) -> tuple[int, int, list[float]]:
-    return int(uses.pool[row]), int(uses.gpus[row]), uses.watts[row].tolist()
 
 
 def climbed(left: Counted, uses: RowUses, start: Rows, up: Rows, worth: Floats) -> Rows:

@@ -48,3 +48,9 @@ def _path(block, path, price, most):
     block.plan = build(least, np.full(len(least), most), price)
     block.plan.cost.deactivate()
     block.plan.cost_of = block.plan.cost.expr - block.plan.awake[0]
+
+
+def cost(plan, price, before=None):
+    """Return the cost of a plan in node-steps awake."""
+    first = plan[:1] if before is None else np.array([before])
+    return float(plan.sum() + price * (np.diff(np.concatenate([first, plan])) > 0).sum())

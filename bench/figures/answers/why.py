@@ -9,9 +9,6 @@ from ronda.questions.why.answer import Why, room_over_time
 from ronda.questions.why.proof import named
 from ronda.questions.why.report import asks
 
-MOST_LINES = 5
-"""The number of limits shown: those with the least room, which hold the job back."""
-
 
 def why(found: Why) -> Chart:
     """Show for how many of a job's pieces nodes and limits have room, until it starts."""
@@ -22,7 +19,8 @@ def why(found: Why) -> Chart:
     last = 1.5 * max(known) if known else 24 * 3600.0
     need = float(waiting.job.count)
     limits = [line for line in lines[1:] if float(line[2].min()) < 4 * need]
-    kept = lines[:1] + sorted(limits, key=lambda line: float(line[2][0]))[:MOST_LINES]
+    # The five limits with the least room hold the job back.
+    kept = lines[:1] + sorted(limits, key=lambda line: float(line[2][0]))[:5]
     marks = [
         Marks(
             "step",

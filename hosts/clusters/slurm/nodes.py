@@ -70,25 +70,24 @@ def seen_nodes(records: Sequence[Fields], noted: Noted, place: str) -> Iterator[
             both = [*words(other.get("partitions")), *words(record.get("partitions"))]
             merged[name] = other | {"partitions": both}
     for name, record in merged.items():
-        states = _states(record, f"{place}, node {name}, state")
+        found = set[str]()  # in words of newer JSON
+        for text in [*words(record.get("state")), *words(record.get("state_flags"))]:
+            for part in text.upper().split("+"):
+                bare = part.rstrip("".join(_MARKS))
+                found |= {_MARKS[mark] for mark in part[len(bare) :]} | {_FLAGS.get(bare, bare)}
+        found.discard("")
+        base = found & _BASE
+        if len(base) > 1 or not found:
+            raise InputError(
+                f"{place}, node {name}, state",
+                show(sorted(found)),
+                "one state such as IDLE, and flags of it",
+            )
+        states = found
         if "FUTURE" in states:
             noted.add("node that does not exist yet (FUTURE), left out", name)
         else:
             yield _node(name, record, states, noted)
-
-
-def _states(record: Fields, place: str) -> set[str]:
-    """Return the state and flags of a node, in words of newer JSON."""
-    found: set[str] = set()
-    for text in [*words(record.get("state")), *words(record.get("state_flags"))]:
-        for part in text.upper().split("+"):
-            bare = part.rstrip("".join(_MARKS))
-            found |= {_MARKS[mark] for mark in part[len(bare) :]} | {_FLAGS.get(bare, bare)}
-    found.discard("")
-    base = found & _BASE
-    if len(base) > 1 or not found:
-        raise InputError(place, show(sorted(found)), "one state such as IDLE, and flags of it")
-    return found
 
 
 def _node(name: str, record: Fields, states: set[str], noted: Noted) -> SeenNode:
@@ -103,7 +102,9 @@ def _node(name: str, record: Fields, states: set[str], noted: Noted) -> SeenNode
         noted.add("node with GPUs of several types, taken as all of the most frequent", name)
     elif total and model is None:
         noted.add("node whose GPUs have no type", name)
-    power = _power(states)
+    # A node with jobs goes down only after they have ended.
+    asked = {"POWER_DOWN"} if states & {"ALLOCATED", "MIXED"} else set[str]()
+    power: _Power = next((word for flag, word in _POWER.items() if flag in states - asked), "on")
     if power != "on":
         noted.add(f"node that is {power}, in service as Slurm wakes nodes for jobs", name)
         states = states - {"NOT_RESPONDING"}
@@ -122,12 +123,6 @@ def _node(name: str, record: Fields, states: set[str], noted: Noted) -> SeenNode
         reserved=next((text for state, text in _KEPT.items() if state in states), None),
         power=power,
     )
-
-
-def _power(states: set[str]) -> _Power:
-    """Return the state of a node's power; one with jobs goes down only after they have ended."""
-    asked = {"POWER_DOWN"} if states & {"ALLOCATED", "MIXED"} else set[str]()
-    return next((word for flag, word in _POWER.items() if flag in states - asked), "on")
 
 
 def with_reservations(

@@ -32,7 +32,9 @@ def slurm_snapshot(files: Sequence[Text], now_s: float | None) -> Snapshot:
     for file in (_legible(file, noted) for file in files):
         read = json_sections if file.text.lstrip()[:1] in (b"{", b"[") else text_sections
         for kind, records, *document in read(file):
-            _add(sections, kind, records, file.place)
+            if sections.get(kind) and records and kind not in ("racks", "shares"):
+                raise InputError(file.place, f"{kind} once more", f"one file with {kind}")
+            sections.setdefault(kind, []).extend(records)
             latest = max([latest, *moments([*records, *document])])
     nodes = list(seen_nodes(sections.get("nodes", ()), noted, source))
     partitions = sections.get("partitions", [])
@@ -73,12 +75,6 @@ def _legible(file: Text, noted: Noted) -> Text:
     if text != file.text:
         noted.add("file with bytes that are no UTF-8, read as \ufffd", file.place)
     return Text(file.place, text)
-
-
-def _add(sections: Sections, kind: str, records: list[Fields], place: str) -> None:
-    if sections.get(kind) and records and kind not in ("racks", "shares"):
-        raise InputError(place, f"{kind} once more", f"one file with {kind}")
-    sections.setdefault(kind, []).extend(records)
 
 
 def _in_partitions(

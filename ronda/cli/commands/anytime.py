@@ -1,13 +1,11 @@
 """``ronda anytime``: plan quality against time for several policies on the same rounds."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from ronda.bench.anytime.table import as_table, lines, times
-from ronda.bench.anytime.traces import Trace, cases, references, traces_of
-from ronda.bench.runs.compare import Layout
+from ronda.bench.anytime.traces import cases, references, traces_of
 from ronda.bench.runs.kept import keep
 from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.bench.tables import keep_tables, write_tables
@@ -83,20 +81,16 @@ def command(
         write_tables([table], runs.out)
         keep_tables([table], runs.out)
         if references(found) and can_draw():
-            _draw(found, runs.layout, time_limit)
+            from ronda.bench.anytime.figure import quality_over_time
+            from ronda.bench.figures.draw import save_chart
+
+            reference = references(found)
+            for name in reference:
+                own = [trace for trace in found if trace.round == name]
+                save_chart(quality_over_time(own, reference, time_limit), runs.layout.figures(name))
+            if len(reference) > 1:
+                known = [trace for trace in found if trace.round in reference]
+                whole = quality_over_time(known, reference, time_limit)
+                save_chart(whole, runs.layout.folder / "figures" / "all rounds")
     fields = {"references": references(found), "times_s": times(time_limit), "policies": made}
     return runs.tell(results, Report(fields, [table]), as_json=as_json)
-
-
-def _draw(found: Sequence[Trace], layout: Layout, limit_s: float) -> None:
-    from ronda.bench.anytime.figure import quality_over_time
-    from ronda.bench.figures.draw import save_chart
-
-    reference = references(found)
-    for name in reference:
-        own = [trace for trace in found if trace.round == name]
-        save_chart(quality_over_time(own, reference, limit_s), layout.figures(name))
-    if len(reference) > 1:
-        known = [trace for trace in found if trace.round in reference]
-        whole = quality_over_time(known, reference, limit_s)
-        save_chart(whole, layout.folder / "figures" / "all rounds")

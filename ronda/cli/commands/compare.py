@@ -1,6 +1,6 @@
 """``ronda compare``: a comparison of several policies on several instances, with seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from ronda.bench.figures.ranks import ranks
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, BoundEffort, RunCase, split_policies
 from ronda.bench.suites.calibration import (
-    Replayed,
     distance_table,
     replayed,
     starts_off_s,
@@ -144,7 +143,9 @@ def command(
         told = told._replace(parts=[*told.parts, *map(distance_table, records)])
         write_tables(told.tables, out)
         keep_tables(told.tables, out)
-        text = "\n".join([*(each.markdown() for each in told.tables), _made_by(results)])
+        versions = dict.fromkeys(each.versions.get("ronda", "?") for each in results.values())
+        made_by = f"{len(results)} runs of ronda {', '.join(versions)}.\n"
+        text = "\n".join([*(each.markdown() for each in told.tables), made_by])
         for page in into:
             fill_file(page, part, text)
         figures = figures and can_draw()
@@ -155,27 +156,17 @@ def command(
         elif figures and not suite.table:
             _draw(expanded.cases, [*results.values()], runs, together)
         if figures and records:
-            _draw_records(records, out)
+            from ronda.bench.figures.calibration import calibration
+            from ronda.bench.figures.draw import save_chart
+
+            found = [
+                (name, own, {k: starts_off_s(own[RECORDED], other) for k, other in own.items()})
+                for name, own, _ in records
+            ]
+            save_chart(calibration(found), out / "figures" / "calibration")
         if report:
             note(f"report: {written(out)}")
     return runs.tell([*results.values()], told, as_json=as_json)
-
-
-def _draw_records(records: Sequence[Replayed], out: Path) -> None:
-    from ronda.bench.figures.calibration import calibration
-    from ronda.bench.figures.draw import save_chart
-
-    found = [
-        (name, own, {k: starts_off_s(own[RECORDED], other) for k, other in own.items()})
-        for name, own, _ in records
-    ]
-    save_chart(calibration(found), out / "figures" / "calibration")
-
-
-def _made_by(results: Mapping[str, Result]) -> str:
-    """Name the versions of ronda that made the runs of a table."""
-    versions = dict.fromkeys(result.versions.get("ronda", "?") for result in results.values())
-    return f"{len(results)} runs of ronda {', '.join(versions)}.\n"
 
 
 def _draw(

@@ -1,7 +1,6 @@
 """``ronda sleep``: decisions about sleeping nodes on a demand series."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -10,10 +9,6 @@ from ronda.cli.options import FOLDER, Source, force_option, json_option
 from ronda.cli.records import options_of, taken
 from ronda.instances.errors import InputError
 from ronda.instances.models.power import NodeDraw
-
-if TYPE_CHECKING:
-    from ronda.bench.sleeping.lines import ControllerLine
-    from ronda.instances.demand import Demand
 
 
 @taught(
@@ -93,16 +88,12 @@ def command(
         out.mkdir(parents=True, exist_ok=True)
         write_tables(report.tables, out)
         if can_draw():
-            _draw(series, lines, out)
+            from ronda.bench.figures.draw import save_chart
+            from ronda.bench.sleeping.figure import by_day, fan, nodes
+
+            save_chart(nodes(series, lines), out / "nodes")
+            save_chart(by_day(series, lines), out / "days")
+            for forecast in [line.control.forecast for line in lines if line.control.forecast][:1]:
+                if (chart := fan(series, forecast)) is not None:
+                    save_chart(chart, out / "forecast")
     show(report, as_json=as_json)
-
-
-def _draw(series: "Demand", lines: "list[ControllerLine]", out: Path) -> None:
-    from ronda.bench.figures.draw import save_chart
-    from ronda.bench.sleeping.figure import by_day, fan, nodes
-
-    save_chart(nodes(series, lines), out / "nodes")
-    save_chart(by_day(series, lines), out / "days")
-    for forecast in [line.control.forecast for line in lines if line.control.forecast][:1]:
-        if (chart := fan(series, forecast)) is not None:
-            save_chart(chart, out / "forecast")

@@ -43,11 +43,7 @@ def _number(text: str) -> int | None:
 
 
 def _share(text: str) -> float | None:
-    try:
-        share = float(text)
-    except ValueError:
-        return None
-    return share if 0 <= share <= 1 else None
+    return share if 0 <= (share := float(text)) <= 1 else None
 
 
 @taught(

@@ -3,7 +3,7 @@
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -27,10 +27,6 @@ from ronda.cli.progress import Bars, bar
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write
 from ronda.instances.instance import Instance
-from ronda.instances.round import Round
-
-if TYPE_CHECKING:
-    from ronda.questions.whatif.changes import Change
 
 TABLES = ("table.md", "table.tex", "table.csv")
 FILES = (*TABLES, "whatif.png", "whatif.csv", "round.json", "plan.json")
@@ -156,7 +152,17 @@ def command(
             round_, before = moment(round_, made, at_s=at, progress=progress, **how)
     elif at is not None:
         raise InputError("--at", "a round", "an instance: a round has one time")
-    changes = _changes(round_, given)
+    from ronda.questions.whatif import changes as known
+
+    changes: list[known.Change] = [
+        *(known.Gpus(*each) for each in given["gpus"]),
+        *(known.PowerCap(*each) for each in given["power_cap"]),
+        *(known.EnergyShare(each) for each in given["energy"]),
+        *(known.WithoutRack(each) for each in given["remove_rack"]),
+        *(known.WithoutNode(each) for each in given["remove_node"]),
+        *(known.NewJob(known.read_job(each, round_.now_s)) for each in given["job"]),
+        *(known.WithoutJob(each) for each in given["remove_job"]),
+    ]
     with Bars() as bars:
         how["progress"] = partial(bars.update, "plans")
         found = whatif(round_, changes, policy=made, initial=before, **how)
@@ -173,17 +179,3 @@ def command(
             save_chart(shown(source, found), out / "whatif")
         report = report.added(f"table, picture, round and plan with all changes: {out}")
     return show(report, as_json=as_json)
-
-
-def _changes(round: Round, given: dict[str, Any]) -> "list[Change]":
-    from ronda.questions.whatif import changes as known
-
-    return [
-        *(known.Gpus(*each) for each in given["gpus"]),
-        *(known.PowerCap(*each) for each in given["power_cap"]),
-        *(known.EnergyShare(each) for each in given["energy"]),
-        *(known.WithoutRack(each) for each in given["remove_rack"]),
-        *(known.WithoutNode(each) for each in given["remove_node"]),
-        *(known.NewJob(known.read_job(each, round.now_s)) for each in given["job"]),
-        *(known.WithoutJob(each) for each in given["remove_job"]),
-    ]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ronda.instances.errors import InputError
 from ronda.solvers.exact.from_pyomo import solve
 from ronda.solvers.exact.linear_form import Effort
-from ronda.systems.helios.lot_sizing import cost, least_cost
-from sleep_models import build
+from ronda.systems.helios.lot_sizing import least_cost
+from sleep_models import build, cost
 
 cases = st.integers(1, 5).flatmap(
     lambda steps: st.tuples(

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from ronda.solvers.exact.from_pyomo import solve
 from ronda.solvers.exact.linear_form import Effort
 from ronda.systems.helios.lot_sizing import (
-    cost,
     costs,
     least_cost,
     roll,
     wanted,
     weights,
 )
-from sleep_models import build_two_stage
+from sleep_models import build_two_stage, cost
 
 cases = st.integers(1, 4).flatmap(
     lambda steps: st.tuples(

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.systems.hermes.asha import promoted
-from ronda.systems.hermes.halving import best, cutoff, rungs
-from ronda.systems.hermes.hyperband import bracket_of, brackets, survivors
+from ronda.systems.hermes.halving import (
+    best,
+    bracket_of,
+    brackets,
+    cutoff,
+    promoted,
+    rungs,
+    survivors,
+)
 from ronda.systems.hermes.hypersched import admits
 from ronda.systems.hermes.order import shares, worth_resizing
 

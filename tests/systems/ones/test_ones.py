@@ -21,10 +21,10 @@ from ronda.instances.round import Round
 from ronda.instances.rules.validate import problems
 from ronda.instances.traces.rigid import make_cluster
 from ronda.solvers.registry import policy
-from ronda.systems.ones.deploy import account, update
 from ronda.systems.ones.genome import IDLE
 from ronda.systems.ones.limits import Candidate, candidates
 from ronda.systems.ones.memory import PAST, FinishedLog, JobMemory, OnesMemory
+from ronda.systems.ones.policy import account, update
 from ronda.systems.ones.subproblem import OnesJob, Subproblem, subproblems
 from ronda.systems.ones.trace import LONGHORN_NODE, ones_workload
 

@@ -1,6 +1,6 @@
 """``ronda instances generate``: seeded rounds and horizons of any size, severity and structure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,11 @@ def command() -> None:
 
 
 def _horizon(given: dict[str, Any]) -> Instance:
-    _refuse_idle(given)
+    usual = generate.Breakage()
+    for name, causes in _CAUSES.items():
+        if given[name] != getattr(usual, name) and not any(given[cause] for cause in causes):
+            words = " or ".join(f"--{cause.replace('_', '-')}" for cause in causes)
+            raise InputError(f"--{name.replace('_', '-')}", "no such faults", f"{words} with it")
     breakage, seed = taken(generate.Breakage, given), given["seed"]
     return generate.broken(taken(generate.horizon, given), breakage, seed)
 
@@ -62,14 +66,6 @@ _CAUSES = {
     "silence_s": ("silences",),
 }
 """The faults that each parameter of faults affects."""
-
-
-def _refuse_idle(given: Mapping[str, Any]) -> None:
-    usual = generate.Breakage()
-    for name, causes in _CAUSES.items():
-        if given[name] != getattr(usual, name) and not any(given[cause] for cause in causes):
-            words = " or ".join(f"--{cause.replace('_', '-')}" for cause in causes)
-            raise InputError(f"--{name.replace('_', '-')}", "no such faults", f"{words} with it")
 
 
 def _command(

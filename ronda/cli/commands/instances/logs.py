@@ -1,6 +1,6 @@
 """``ronda instances convert sacct|swf``: what schedulers logged as an instance, or counted."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from ronda.cli.options import DOCUMENT, force_option, json_option, stacked
 from ronda.cli.output import display, note, show
 from ronda.instances.errors import InputError
 from ronda.instances.tables.table import Report
-from ronda.instances.traces.logs.runs import LogRun, RowAccount
 
 kept_options: Callable[[Any], Any] = stacked(
     click.option(
@@ -138,8 +137,27 @@ def _tell(
 
     how = reading_of(given | {"reader": reader})
     if out is None:
+        from ronda.instances.traces.logs.tally import count_log
+
         log = log_runs(files, how)
-        _count(log.runs, log.account, as_json=as_json)
+        counts = count_log(log.runs)
+        whole = counts.whole
+        fields = asdict(counts) | {
+            "rows": log.account.rows,
+            "dropped": log.account.dropped,
+            "examples": log.account.dropped.examples,
+            "folded": log.account.folded,
+            "unread": log.account.unread,
+        }
+        words = (
+            f"{log.account.rows:,} rows: {whole.jobs:,} jobs of {whole.users:,} users in "
+            f"{whole.runs:,} runs, {whole.gpu_hours:,.1f} GPU-hours"
+        )
+        folded = [f"{n:,} rows are {what}" for what, n in log.account.folded.items()]
+        show(
+            Report(fields, [*counts.tables(), log.account.dropped.table(), words], notes=folded),
+            as_json=as_json,
+        )
         return
     done = read_log(files, how, name=name)
     validate(done.instance)  # before anything is written
@@ -149,26 +167,3 @@ def _tell(
             note(line)
     more = keep_schedule(done.instance, done.recorded, schedule, as_json=as_json)
     written(done.instance, out, as_json=as_json, **done.fields, **more)
-
-
-def _count(runs: Iterator[LogRun], account: RowAccount, *, as_json: bool) -> None:
-    from ronda.instances.traces.logs.tally import count_log
-
-    counts = count_log(runs)
-    whole = counts.whole
-    fields = asdict(counts) | {
-        "rows": account.rows,
-        "dropped": account.dropped,
-        "examples": account.dropped.examples,
-        "folded": account.folded,
-        "unread": account.unread,
-    }
-    words = (
-        f"{account.rows:,} rows: {whole.jobs:,} jobs of {whole.users:,} users in {whole.runs:,} "
-        f"runs, {whole.gpu_hours:,.1f} GPU-hours"
-    )
-    folded = [f"{n:,} rows are {what}" for what, n in account.folded.items()]
-    show(
-        Report(fields, [*counts.tables(), account.dropped.table(), words], notes=folded),
-        as_json=as_json,
-    )

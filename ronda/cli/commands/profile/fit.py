@@ -19,10 +19,7 @@ from ronda.instances.tables.table import Report, Table
 
 def _known(text: str) -> tuple[str, float] | None:
     name, _, number = text.partition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        return None
+    value = float(number)
     return (name.strip(), value) if name and math.isfinite(value) else None
 
 

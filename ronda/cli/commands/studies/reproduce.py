@@ -74,7 +74,20 @@ def command(
     figures = recorded(read_bytes(LAST), label(LAST)) if LAST.exists() else {}
     if not listed:
         asked = [c for c in wanted if c.words and (c.minutes <= LONG_MIN or c.name in names)]
-        figures |= _measured(asked, out, jobs)
+        found: dict[str, Figure] = {}
+        with hold(out, "reproduction"):
+            commands = dict.fromkeys(claim.words for claim in asked)
+            for k, words in enumerate(commands):
+                own = [claim for claim in asked if claim.words == words]
+                left = sum(
+                    {c.words: c.minutes for c in asked if c.words in [*commands][k:]}.values()
+                )
+                note(
+                    f"{k + 1}/{len(commands)} ronda {words} (at most {max(left, 0.1):.1f} min left)"
+                )
+                folder = carry_out(own[0], out, jobs)
+                found |= {claim.name: figure_of(claim, folder) for claim in own}
+        figures |= found
     if record is not None:
         write_bytes(record, msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
     for page in into:
@@ -83,20 +96,6 @@ def command(
     short = listed and not names
     tables = [a_line_each(wanted, figures)] if short else [*tables_of(wanted, figures)]
     show(Report(fields, tables), as_json=as_json)
-
-
-def _measured(asked: list[Claim], out: Path, jobs: int) -> dict[str, Figure]:
-    """Run each command once, and return the figures of all claims that need it."""
-    found: dict[str, Figure] = {}
-    with hold(out, "reproduction"):
-        commands = dict.fromkeys(claim.words for claim in asked)
-        for k, words in enumerate(commands):
-            own = [claim for claim in asked if claim.words == words]
-            left = sum({c.words: c.minutes for c in asked if c.words in [*commands][k:]}.values())
-            note(f"{k + 1}/{len(commands)} ronda {words} (at most {max(left, 0.1):.1f} min left)")
-            folder = carry_out(own[0], out, jobs)
-            found |= {claim.name: figure_of(claim, folder) for claim in own}
-    return found
 
 
 def _fields(claim: Claim, figure: Figure | None) -> dict[str, object]:
