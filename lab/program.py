@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ronda.bench.runs.worker import ONE_THREAD
-from ronda.cli.program import finish
+from ronda.cli.app import finish
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

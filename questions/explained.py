@@ -12,14 +12,11 @@ from ronda.solvers.contract import Capability, Policy
 from ronda.solvers.registry import POLICIES, policy_class
 from ronda.solvers.rules import rules_of
 
-WORTH = {"rank": "seconds of all jobs' completion times saved per second"}
-"""The unit of worth of each objective for which a few words can name it."""
-
 
 def unit_of_worth(objective: str) -> str:
     """Return the objective with its unit in words, if a few can name it."""
-    unit = WORTH.get(objective)
-    return f"objective {objective}" + (f", {unit}" if unit else "")
+    unit = ", seconds of all jobs' completion times saved per second"
+    return f"objective {objective}" + unit * (objective == "rank")
 
 
 REASONS = {

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, thinner, time_axis
-from ronda.bench.figures.distribution import within
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, thinner, time_axis, within
 from ronda.instances.base import Floats
 from ronda.instances.outcome.usage import queue_of
 from ronda.instances.schedule import RECORDED, Schedule

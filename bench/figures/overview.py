@@ -1,13 +1,13 @@
-"""One picture of a comparison: plan quality against solve time, over all instances and policies."""
+"""Pictures of a whole comparison: plan quality against solve time, and mean ranks of policies."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, named
 from ronda.bench.runs.results import Result
-from ronda.bench.statistics import geometric_mean, paired_ratio, ratio_interval
+from ronda.bench.statistics import Ranks, geometric_mean, paired_ratio, ratio_interval
 from ronda.instances.tables.numbers import percent
 
 
@@ -101,3 +101,26 @@ def _marks(points: Any, name: str, index: int, size: float, alpha: float, texts:
     told, bars = "%{text} %{y:.3f} times at %{x:.3g} ms a decision", (y - low, high - y)
     how: dict[str, Any] = {"symbol": index, "size": size, "alpha": alpha}
     return Marks("points", x, y, name, index, y_bars=bars, told=told, texts=texts or [""], **how)
+
+
+def ranks(labels: Sequence[str], found: Ranks, instances: int) -> Chart:
+    """Show mean ranks, best on top, each with half the critical difference on both sides."""
+    order = sorted(range(len(labels)), key=lambda k: (found.mean[k], k))
+    half = [found.critical / 2]
+    points = [
+        Marks("points", [found.mean[k]], [place], x_bars=(half, half), colour=k, symbol=k, size=8)
+        for place, k in enumerate(order)
+    ]
+    return Chart(
+        f"Lines that overlap: not told apart (Nemenyi, 5 %); Friedman p = {found.p:.2g}",
+        [
+            Panel(
+                points,
+                Axis(f"mean rank over {instances} instances; 1 is best"),
+                named(labels[k] for k in order),
+            )
+        ],
+        inches=(6.4, 1.4 + 0.32 * len(labels)),
+        header=("policy", "mean_rank", "critical_difference", "friedman_p"),
+        rows=[(labels[k], found.mean[k], found.critical, found.p) for k in order],
+    )

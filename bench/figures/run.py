@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ronda.bench.figures.beliefs import beliefs
-from ronda.bench.figures.chart import Chart
-from ronda.bench.figures.distribution import distribution, within
+from ronda.bench.figures.chart import Chart, distribution, within
 from ronda.bench.figures.draw import save_chart
 from ronda.bench.figures.gantt import gantt
 from ronda.bench.figures.usage import usage

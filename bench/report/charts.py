@@ -9,8 +9,7 @@ import numpy as np
 
 from ronda.bench.anytime.figure import quality_over_time
 from ronda.bench.anytime.traces import references, traces_of
-from ronda.bench.figures.chart import Axis, Chart, Marks, Panel
-from ronda.bench.figures.distribution import distribution, within
+from ronda.bench.figures.chart import Axis, Chart, Marks, Panel, distribution, within
 from ronda.bench.figures.overview import overview
 from ronda.bench.frontier.bound import Steps
 from ronda.bench.frontier.curves import curves_of

@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.folder import claim, load_record, store_record
-from ronda.bench.runs.idle_gpus import idle_by_cause
 from ronda.bench.runs.kept import keep
+from ronda.bench.runs.shared import idle_by_cause, tenant_figures
 from ronda.bench.runs.specs import RunCase
-from ronda.bench.runs.tenants import tenant_figures
 from ronda.formulations.bounds.clairvoyant import bounds
 from ronda.horizon.driver import run
 from ronda.horizon.isolated import Isolated
@@ -36,7 +35,6 @@ Progress = Callable[[int, int, float], None]
 """A callback that gets the number of completed jobs, of all jobs, and the time in the horizon."""
 
 BOUNDED = ("mean_jct_s", "makespan_s", "energy_j")
-ENERGIES = frozenset({"energy_j", "bound_energy_j", "energy_cost", "carbon_g"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,8 @@ def measure(
     if whole and least.mean_jct_s > 0:
         metrics["gap_mean_jct"] = metrics["mean_jct_s"] / least.mean_jct_s - 1.0
     if not metered(instance):
-        metrics |= dict.fromkeys(metrics.keys() & ENERGIES, nan)
+        energies = {"energy_j", "bound_energy_j", "energy_cost", "carbon_g"}
+        metrics |= dict.fromkeys(metrics.keys() & energies, nan)
     told = instance.made.get("notes")
     if isinstance(told, list):
         metrics["notes"] = [*map(str, told)]

@@ -27,7 +27,6 @@ from ronda.solvers.registry import config_of, policy, seed_may_matter, split
 MAX_SEEDS = 10_000
 """A comparison with more seeds than this is refused as a typing error."""
 
-
 BoundEffort = Literal["quick", "tight"]
 """How a run is bounded: in seconds, or by a search of minutes (`tight_bound_s`)."""
 

@@ -30,12 +30,6 @@ from ronda.solvers.contract import Policy
 STALE_S = 60.0
 """Seconds after which a cluster that was read is read again, before anything more is done."""
 
-JUMP_S = 5.0
-"""The difference, in seconds, between two clocks of this machine that counts as a jump."""
-
-MOST_REFUSED = 3
-"""The number of commands that Slurm refuses in a pass after which no more of it are given."""
-
 
 class Pass(NamedTuple):
     """One decision about a cluster, and what became of it.
@@ -180,7 +174,7 @@ class SlurmController:
         for command in due:
             failed = sum(answer.status != 0 for _, answer in answers)
             stale = time.monotonic() - read_s > STALE_S
-            if failed >= MOST_REFUSED or stale or self.stopping.is_set():
+            if failed >= 3 or stale or self.stopping.is_set():
                 why = f"it stops, {failed} failed, or the cluster was read over {STALE_S:g} s ago"
                 diary.say(f"{len(due) - len(answers)} commands of this pass are left: {why}")
                 break
@@ -273,7 +267,7 @@ class SlurmController:
                     self._say(warn, f"nothing done, again in {wait_s:.0f} s: {error}")
                 self.stopping.wait(wait_s)
                 jump_s = (time.time() - wall_s) - (time.monotonic() - steady_s)
-                if abs(jump_s) > JUMP_S:
+                if abs(jump_s) > 5.0:
                     self._say(warn, f"the clock has jumped by {jump_s:.0f} s: a pass is left out")
                     self.stopping.wait(self.interval_s)
         finally:

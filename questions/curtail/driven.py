@@ -14,9 +14,6 @@ from ronda.instances.outcome.usage import Usage, usage_of
 from ronda.instances.schedule import Schedule
 from ronda.solvers.contract import Policy
 
-NO_CAP_W = 1e6
-"""The watts per GPU of a cap that limits nothing, for the time outside the window."""
-
 
 class Late(Record, frozen=True, kw_only=True):
     """The jobs of a tenant, user or partition that end later by a cap in a window.
@@ -102,7 +99,7 @@ def with_cap(instance: Instance, at_s: float, for_s: float, cap_w: float) -> Ins
     """Return an instance whose power cap is at most `cap_w` in a window, and else as before."""
     known = instance.budget.power_cap_w
     if known is None:
-        most_w = NO_CAP_W * instance.cluster.gpus
+        most_w = 1e6 * instance.cluster.gpus  # outside the window nothing is limited
         known = StepSeries(times_s=(0.0,), values=(most_w,))
     ends = (at_s, at_s + for_s)
     times_s = sorted({*known.times_s, *ends})

@@ -8,9 +8,6 @@ from ronda.questions.why.help.differences import work
 from ronda.questions.why.report import finite, why_report
 from ronda.questions.why.words import amounts, many, when
 
-CODES = {"now": 0, "later": 1, "changed": 1, "never": 3}
-"""Exit codes by verdict."""
-
 WORDS = {
     "now": "It would start now.",
     "later": "It would start, but not now.",
@@ -20,7 +17,7 @@ WORDS = {
 
 
 def fit_report(source: str, snapshot: Snapshot, found: Prospect) -> Report:
-    """Return the report of whether a request would run; its code is that of `CODES`."""
+    """Return the report of whether a request would run; its exit code tells the verdict."""
     told, now_s = why_report(source, snapshot, found.why), snapshot.now_s
     rows, sizes = list[tuple[str, ...]](), list[dict[str, object]]()
     for one in found.sizes:
@@ -38,5 +35,5 @@ def fit_report(source: str, snapshot: Snapshot, found: Prospect) -> Report:
         {**told.fields, "fits": found.verdict, "sizes": sizes},
         [WORDS[found.verdict], *told.parts, table],
         told.notes,
-        CODES[found.verdict],
+        {"now": 0, "later": 1, "changed": 1, "never": 3}[found.verdict],
     )

@@ -17,8 +17,6 @@ from ronda.questions.judge.queue import JudgedJobs
 from ronda.questions.judge.space import Space
 
 POLICY = "prices(elastic=false)"
-WAITING = 300
-"""The most waiting jobs of a round: those that came first."""
 
 
 def certified_regret(
@@ -33,7 +31,7 @@ def certified_regret(
     at_s = told.at_s
     free = _free(jobs, space, at_s)
     able = (jobs.ready_s <= at_s) & (jobs.start_s >= at_s) & (jobs.size <= sum(free.values()))
-    here = np.flatnonzero(able)[:WAITING].tolist()
+    here = np.flatnonzero(able)[:300].tolist()  # the jobs that came first
     if told.decisions > 1 or not here or not np.isfinite(jobs.limit_s[here]).all():
         return None
     rows = {node: row for row, node in enumerate(free)}

@@ -17,14 +17,11 @@ from ronda.instances.base import Floats
 from ronda.questions.judge.queue import HeldUse, JudgedJobs, Shape, Start, Starts
 from ronda.questions.judge.space import Holes, Space
 
-PASSES = 5
-"""Attempts to place all jobs, before each of which those without a start get their recorded one."""
-
 
 def with_recorded(jobs: JudgedJobs, replay: Callable[[Starts], Starts]) -> Starts:
     """Return a replay in which jobs that it cannot place keep their recorded starts."""
     fixed = Starts()
-    for _ in range(PASSES):
+    for _ in range(5):  # before each further attempt, jobs without a start get their recorded one
         starts = replay(fixed)
         if len(starts) == len(jobs.ids):
             break

@@ -16,9 +16,6 @@ from ronda.instances.rules.shapes import JobNodes
 from ronda.instances.traces.audit.pools import able
 from ronda.instances.traces.recorded import Recorded, RecordedRun
 
-CUT = ("PREEMPTED", "NODE_FAIL", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD")
-"""States of runs that the cluster ended, so that their length is not the job's."""
-
 Amounts = tuple[float, ...]
 Start = tuple[float, tuple[int, ...]]
 """When a job starts, and on which nodes."""
@@ -199,7 +196,8 @@ def _why_apart(runs: Sequence[RecordedRun]) -> str:
         return "ran more than once, so that a requeue may hide an earlier wait"
     if runs[0].end_s is None:
         return "still ran when the log ended, so that their length is not known"
-    if runs[0].state.split(" ")[0] in CUT:
+    cut = ("PREEMPTED", "NODE_FAIL", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD")
+    if runs[0].state.split(" ")[0] in cut:
         return "were stopped by the cluster, so that their length is not known"
     return "" if runs[0].held else "ran on nodes that are not known"
 

@@ -11,8 +11,6 @@ from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import CPU, MEMORY, SeenJob, Snapshot
 from ronda.questions.why.limits import Limits, held_on
 
-EPS = 1e-9
-
 
 class FreeRoom:
     """The nodes of a snapshot, what runs on them, and when it ends.
@@ -152,5 +150,5 @@ def pieces_on(free: Floats, per: Floats) -> Floats:
     asked = per > 0
     if not asked.any():
         return np.full(len(free), inf)
-    each = np.floor(free[:, asked] / per[asked] + EPS)
+    each = np.floor(free[:, asked] / per[asked] + 1e-9)
     return np.asarray(np.maximum(each.min(axis=1), 0.0))

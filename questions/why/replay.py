@@ -18,10 +18,6 @@ from ronda.questions.why.queue import ahead
 CONSERVATIVE = "conservative backfill"
 """The rule of systems that reserve nodes."""
 
-RESERVING = {"slurm", "ronda"}
-"""The systems that reserve nodes for jobs in order of priority, and backfill (conservative); in the
-others any job of the queue that fits starts (Kueue's BestEffortFIFO)."""
-
 
 MOST_TIMES = 500
 """The number of times up to which each end of a reservation is one; beyond, it lasts until the next
@@ -70,7 +66,9 @@ def replay(outlook: FreeRoom, job: SeenJob, seconds: float = 1.0) -> Replay:
     Jobs run until their time limits, and none is stopped. Jobs that come later are not known.
     """
     until = time.perf_counter() + seconds
-    if outlook.snapshot.system in RESERVING:
+    # Some systems reserve nodes for jobs in order of priority, and backfill (conservative); in the
+    # others any job of the queue that fits starts (Kueue's BestEffortFIFO).
+    if outlook.snapshot.system in {"slurm", "ronda"}:
         return _reserving(outlook, job, until)
     return _best_effort(outlook, job, until)
 

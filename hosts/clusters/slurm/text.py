@@ -46,9 +46,6 @@ _JOB = {re.sub("(?<!^)(?=[A-Z])", "_", key).lower(): key for key in _SAME} | {
     "resv_name": "Reservation",
     "memory_per_tres": "MemPerTres",
 }
-_DESCRIBED = "Nodes_required_for_job_are_DOWN"
-"""The beginning of the only description that stands in place of its reason, ``Resources``."""
-
 _TIMES = {
     "submit_time": "SubmitTime",
     "eligible_time": "EligibleTime",
@@ -115,7 +112,8 @@ def _job(record: str) -> Fields:
     limit = read.get("TimeLimit", "")
     ran = minutes(read.get("RunTime", ""))
     job |= {
-        "state_reason": "Resources" if code == _DESCRIBED else code,
+        # The only description that stands in place of its reason.
+        "state_reason": "Resources" if code == "Nodes_required_for_job_are_DOWN" else code,
         "comment": read.get("Comment", ""),
         "user_name": re.sub(r"\(.*", "", read.get("UserId", "")),
         "node_count": least,

@@ -26,12 +26,6 @@ from ronda.questions.why.words import WATTS
 MIB, MILLI, MINUTE = 1 / 1024, 1e-3, 60.0
 """Steps of memory in GiB, of resources that are asked for in fractions, and of time limits."""
 
-YEAR = 365 * 86400.0
-"""The longest time limit that is tried for a job without one, in seconds."""
-
-SPLITS = 6
-"""The number of splits that are tried together with another change."""
-
 
 @dataclass(frozen=True, slots=True)
 class Easing:
@@ -87,7 +81,7 @@ def easings(waiting: WaitingJob, starts_now: StartsNow | None = None) -> list[Ea
         return _best(found, waiting.now_s)
     found = [one for dial in dials(job, waiting.outlook) for one in _least(waiting, job, dial)]
     if not found:
-        pairs = combinations(dials(job, waiting.outlook, SPLITS), 2)
+        pairs = combinations(dials(job, waiting.outlook, splits=6), 2)
         found = [one for pair in pairs for one in _both(waiting, job, *pair)]
     return _best(found, waiting.now_s)
 
@@ -202,7 +196,7 @@ def _amounts(job: SeenJob) -> Iterator[Dial]:
         unit = MIB if of == MEMORY else 1.0 if asked == round(asked) else MILLI
         steps = ceil(asked / unit - 1e-9)
         yield Dial(of, steps - 1, partial(_lower, of, steps, unit))
-    minutes = ceil((job.limit_s or YEAR) / MINUTE)
+    minutes = ceil((job.limit_s or 365 * 86400.0) / MINUTE)  # at most a year is tried
 
     def shorter(each: SeenJob, k: int) -> SeenJob:
         return replace(each, limit_s=(minutes - 1 - k) * MINUTE)

@@ -7,8 +7,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from ronda.bench.figures.overview import overview
-from ronda.bench.figures.ranks import ranks
+from ronda.bench.figures.overview import overview, ranks
 from ronda.bench.runs.results import Result
 from ronda.bench.runs.specs import MAX_SEEDS, BoundEffort, RunCase, split_policies
 from ronda.bench.suites.calibration import (

@@ -89,7 +89,7 @@ def command(
         write_tables(report.tables, out)
         if can_draw():
             from ronda.bench.figures.draw import save_chart
-            from ronda.bench.sleeping.figure import by_day, fan, nodes
+            from ronda.bench.sleeping.lines import by_day, fan, nodes
 
             save_chart(nodes(series, lines), out / "nodes")
             save_chart(by_day(series, lines), out / "days")

@@ -11,10 +11,9 @@ from ronda.bench.figures.chart import Chart, Marks, Panel, time_axis
 from ronda.bench.figures.draw import drawn, save_chart
 from ronda.bench.figures.overview import overview
 from ronda.bench.figures.run import draw_run
-from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.specs import RecordedFile
-from ronda.bench.runs.variant import UNCHANGED, Variant
+from ronda.bench.runs.variant import UNCHANGED, Resample, Variant
 from ronda.horizon.driver import run
 from ronda.instances.budget import Budget, EnergyBudget, StepSeries
 from ronda.instances.schedule import JobOutcome, Schedule

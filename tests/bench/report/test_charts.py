@@ -7,9 +7,8 @@ import pytest
 from ronda.bench.report.charts import distributions, profiles, quality
 from ronda.bench.report.folder import Reported
 from ronda.bench.report.words import cells, summary
-from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
-from ronda.bench.runs.variant import UNCHANGED, Variant
+from ronda.bench.runs.variant import UNCHANGED, Resample, Variant
 from ronda.instances.tables.table import Table
 
 DRAWN = Variant(resample=Resample())

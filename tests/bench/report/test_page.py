@@ -15,8 +15,8 @@ from ronda.bench.report import words
 from ronda.bench.report.charts import quality
 from ronda.bench.report.folder import find
 from ronda.bench.report.page import write_report
-from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import RESULTS
+from ronda.bench.runs.variant import Resample
 from ronda.cli.app import cli
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import write

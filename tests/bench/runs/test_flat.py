@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ronda.bench.runs.flat import records, write_runs
-from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
-from ronda.bench.runs.variant import Variant
+from ronda.bench.runs.variant import Resample, Variant
 
 
 @pytest.fixture

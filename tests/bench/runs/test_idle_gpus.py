@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.runs import idle_gpus
-from ronda.bench.runs.idle_gpus import CAUSES, _lost, idle_by_cause
+from ronda.bench.runs import shared as shared_cluster
+from ronda.bench.runs.shared import CAUSES, _lost, idle_by_cause
 from ronda.bench.runs.single import measure
 from ronda.horizon.driver import run
 from ronda.instances.job import Need
@@ -100,7 +100,7 @@ def test_of_many_moments_every_nth_stands_for_n(make_instance, monkeypatch):
     whole = idle_by_cause(instance, schedule)
     assert whole["idle_order"] == pytest.approx(0.9 / 4)
     looked = []
-    monkeypatch.setattr(idle_gpus, "MOST_LOOKS", 20)
-    monkeypatch.setattr(idle_gpus, "_lost", lambda round: looked.append(round) or _lost(round))
+    monkeypatch.setattr(shared_cluster, "MOST_LOOKS", 20)
+    monkeypatch.setattr(shared_cluster, "_lost", lambda round: looked.append(round) or _lost(round))
     assert idle_by_cause(instance, schedule) == pytest.approx(whole)
     assert len(looked) == 3  # jobs wait 45 times at 9 moments: every third

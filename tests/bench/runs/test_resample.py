@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ronda.bench.runs.resample import Resample, submissions
-from ronda.bench.runs.variant import Variant
+from ronda.bench.runs.variant import Resample, Variant, submissions
 from ronda.instances.errors import InputError
 from ronda.instances.files.packaged import load
 from ronda.instances.rules.validate import validate

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ronda.bench.figures.draw import save_chart
-from ronda.bench.sleeping.figure import by_day, fan, nodes
-from ronda.bench.sleeping.lines import line_of, sleep_report
+from ronda.bench.sleeping.lines import by_day, fan, line_of, nodes, sleep_report
 from ronda.instances import generate
 from ronda.instances.models.power import NodeDraw
 from ronda.systems.helios.forecasts import seasonal

@@ -5,7 +5,7 @@ import pytest
 
 from ronda.formulations.tenants.sharers import Tree
 from ronda.instances.site import Site, Tenant
-from ronda.questions.queues.borrowed import NO_OWNER, NO_TENANT, standings
+from ronda.questions.queues.answer import NO_OWNER, NO_TENANT, standings
 from tests.helpers.tenant_rounds import quota, tree
 
 
