@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from ronda.bench.runs.compare import Layout
-from ronda.bench.runs.folder import load_record, read_mark
-from ronda.bench.runs.kept import kept
+from ronda.bench.runs.folder import kept, load_record, read_mark
 from ronda.bench.runs.results import RESULTS, Result, Status, results_of
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.suites.cells import Cell, Expanded

@@ -1,4 +1,7 @@
-"""Output folders: one command claims each for one purpose, and never mixes in other content."""
+"""Output folders: one command claims each for one purpose, and never mixes in other content.
+
+Instances and rounds are stored next to the results of their runs, so that a folder is complete.
+"""
 
 import fcntl
 import os
@@ -10,9 +13,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ronda.bench.runs.specs import Spec
 from ronda.instances.errors import InputError
+from ronda.instances.files.json import fingerprint, write
+from ronda.instances.files.packaged import entries, load
 from ronda.instances.files.seal import BrokenSealError, seal, unseal
-from ronda.instances.files.storage import label, read_bytes, write_bytes
+from ronda.instances.files.storage import file_name, label, read_bytes, write_bytes
+from ronda.instances.instance import Instance
+from ronda.instances.round import Round
 
 MARK = "ronda.json"
 """The file that states the purpose of a folder."""
@@ -130,3 +138,41 @@ def _refuse_other(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
                 f"the results of {key} {found!r}",
                 f"those of {key} {value!r}, or another folder",
             )
+
+
+def kept_at(folder: Path, name: str, checksum: str) -> Path:
+    """Return the path at which a folder of results keeps an instance or a round."""
+    return folder / "instances" / f"{file_name(name)}-{checksum}.json.zst"
+
+
+def keep(folder: Path, source: str, found: Instance | Round) -> None:
+    """Write an instance or a round next to its results, unless its source is packaged."""
+    if source not in {entry.name for entry in entries()}:
+        write_kept(folder, found)
+
+
+def write_kept(folder: Path, found: Instance | Round) -> Path:
+    """Write an instance or a round next to results, unless it is already there; return its path."""
+    path = kept_at(folder, found.name, fingerprint(found))
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(found, path)
+    return path
+
+
+def kept(folder: Path, spec: Spec) -> Instance | Round | None:
+    """Return the instance of a run with its variant applied, or its round; None if it is missing.
+
+    It is available if it is packaged or was kept.
+    """
+    files = kept_at(folder, spec.instance, "*")
+    sources: list[str | Path] = [e.name for e in entries() if e.name == spec.instance]
+    for source in (*sources, *sorted(files.parent.glob(files.name))):
+        try:
+            found = load(source)
+            made = spec.variant.apply(found) if isinstance(found, Instance) else found
+        except InputError:  # damaged, or the variant does not fit it any more
+            continue
+        if fingerprint(made) == spec.fingerprint:
+            return made
+    return None

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ronda.bench.runs.folder import claim, load_record, store_record
-from ronda.bench.runs.kept import keep
+from ronda.bench.runs.folder import claim, keep, load_record, store_record
 from ronda.bench.runs.shared import idle_by_cause, tenant_figures
 from ronda.bench.runs.specs import RunCase
 from ronda.formulations.bounds.clairvoyant import bounds

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ronda.bench.runs.kept import keep, kept_at
+from ronda.bench.runs.folder import keep, kept_at
 from ronda.bench.runs.specs import RecordedFile, RunCase, cases, parse_seeds, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
 from ronda.bench.suites.makers import Maker

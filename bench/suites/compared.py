@@ -8,9 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ronda.bench.runs.compare import Comparison
-from ronda.bench.runs.flat import records, write_runs
-from ronda.bench.runs.folder import claim
-from ronda.bench.runs.kept import write_kept
+from ronda.bench.runs.folder import claim, write_kept
+from ronda.bench.runs.results import records, write_runs
 from ronda.bench.runs.specs import split_policies
 from ronda.bench.runs.worker import RunLimits
 from ronda.bench.suites.cells import expand

@@ -13,7 +13,7 @@ from ronda.instances.site import GPUS
 from ronda.instances.snapshots.snapshot import SeenJob, SeenNode
 from ronda.questions.why.earliest import WaitingJob
 from ronda.questions.why.limits import JointLimit
-from ronda.questions.why.queue import ahead
+from ronda.questions.why.replay import ahead
 from ronda.questions.why.words import (
     PLURALS,
     POWER_ROW,

@@ -1,4 +1,7 @@
-"""The start that the site's own rule gives a waiting job, if jobs run until their time limits."""
+"""The start that the site's own rule gives a waiting job, if jobs run until their time limits.
+
+The rule looks at waiting jobs in the host's order.
+"""
 
 import heapq
 import time
@@ -10,10 +13,9 @@ import numpy as np
 from msgspec.structs import replace as structs_replace
 
 from ronda.instances.base import Floats
-from ronda.instances.snapshots.snapshot import SeenJob
+from ronda.instances.snapshots.snapshot import SeenJob, Snapshot
 from ronda.questions.why.earliest import RouteAsked, WaitingJob, enough
 from ronda.questions.why.outlook import FreeRoom
-from ronda.questions.why.queue import ahead
 
 CONSERVATIVE = "conservative backfill"
 """The rule of systems that reserve nodes."""
@@ -262,3 +264,18 @@ def _best_effort(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:
             left = skipped + len(known) - 1
             return Replay("best effort", start_s, tuple(planned), len(first), left)
     return Replay("best effort", inf, tuple(planned), len(first), skipped)
+
+
+def place(job: SeenJob) -> tuple[float, float, str]:
+    """Return the place of a job in the queue: by the host's rank, then by submission."""
+    return -(job.rank or 0.0), job.submit_s, job.id
+
+
+def queue(snapshot: Snapshot) -> list[SeenJob]:
+    """Return the waiting jobs in the order in which the host looks at them."""
+    return sorted((job for job in snapshot.jobs if job.start_s is None), key=place)
+
+
+def ahead(snapshot: Snapshot, job: SeenJob) -> list[SeenJob]:
+    """Return the jobs that the host looks at before a job, in order."""
+    return [one for one in queue(snapshot) if one.id != job.id and place(one) < place(job)]

@@ -29,7 +29,7 @@ from ronda.questions.whatif.changes import Change, Gpus, PowerCap, WithoutJob
 from ronda.questions.whatif.report import whatif_report
 from ronda.questions.why.answer import why
 from ronda.questions.why.price import price
-from ronda.questions.why.queue import queue
+from ronda.questions.why.replay import queue
 from ronda.questions.why.report import why_report
 from ronda.solvers.plan_report import plan_report
 from ronda.solvers.registry import policy as made_policy

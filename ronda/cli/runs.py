@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ronda.bench.runs.compare import Comparison, Layout, failed
-from ronda.bench.runs.flat import write_runs
 from ronda.bench.runs.folder import claim
-from ronda.bench.runs.results import Result
+from ronda.bench.runs.results import Result, write_runs
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.runs.worker import RunLimits
 from ronda.cli.options import (

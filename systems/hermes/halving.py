@@ -20,8 +20,7 @@ from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import Clocked
-from ronda.systems.hermes.order import in_order
-from ronda.systems.hermes.trials import LiveSweep, Trial, searches
+from ronda.systems.hermes.trials import LiveSweep, Trial, in_order, searches
 
 Losses = Sequence[float]
 """The losses that a trial has reported, from before its first epoch on; infinite if diverged."""

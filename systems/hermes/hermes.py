@@ -16,8 +16,7 @@ from ronda.instances.plan import Plan, PlanMemory
 from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import Clocked
-from ronda.systems.hermes.order import firm, in_order
-from ronda.systems.hermes.trials import Trial, trials_of
+from ronda.systems.hermes.trials import Trial, firm, in_order, trials_of
 
 
 class TrialQueues(PlanMemory, frozen=True):

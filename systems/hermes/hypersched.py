@@ -15,8 +15,16 @@ from ronda.instances.round import Round
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import Clocked
 from ronda.systems.hermes.halving import at, cutoff, rungs
-from ronda.systems.hermes.order import in_order, most_gpus, shares, speed, worth_resizing
-from ronda.systems.hermes.trials import LiveSweep, Trial, searches
+from ronda.systems.hermes.trials import (
+    LiveSweep,
+    Trial,
+    in_order,
+    most_gpus,
+    searches,
+    shares,
+    speed,
+    worth_resizing,
+)
 
 
 class Resized(PlanMemory, frozen=True):

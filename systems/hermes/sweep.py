@@ -31,16 +31,18 @@ from ronda.instances.round import Round
 from ronda.solvers.as_one import AsOne
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.policy import Clocked
-from ronda.systems.hermes.order import (
+from ronda.systems.hermes.probes import fused, parted
+from ronda.systems.hermes.trials import (
+    LiveSweep,
+    Trial,
     firm,
     in_order,
     most_gpus,
+    searches,
     shares,
     speed,
     worth_resizing,
 )
-from ronda.systems.hermes.probes import fused, parted
-from ronda.systems.hermes.trials import LiveSweep, Trial, searches
 
 MOST = 1.5
 """The upper limit on rho."""

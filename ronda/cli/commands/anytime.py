@@ -6,7 +6,7 @@ import click
 
 from ronda.bench.anytime.table import as_table, lines, times
 from ronda.bench.anytime.traces import cases, references, traces_of
-from ronda.bench.runs.kept import keep
+from ronda.bench.runs.folder import keep
 from ronda.bench.runs.specs import parse_seeds, split_policies
 from ronda.bench.tables import keep_tables, write_tables
 from ronda.cli.command import taught

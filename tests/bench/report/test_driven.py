@@ -5,8 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ronda.bench.figures.answers.driven import nodes_panel
-from ronda.bench.report.driven import driven_section
+from ronda.bench.report.driven import driven_section, nodes_panel
 from ronda.bench.report.page import write_report
 from ronda.bench.report.section import kept_sections
 from ronda.cli.app import cli

@@ -5,8 +5,7 @@ import csv
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.runs.flat import records, write_runs
-from ronda.bench.runs.results import Result, Status
+from ronda.bench.runs.results import Result, Status, records, write_runs
 from ronda.bench.runs.variant import Resample, Variant
 
 

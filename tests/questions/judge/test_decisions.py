@@ -8,8 +8,8 @@ import pytest
 from made_logs import busy, logged
 from ronda.instances.traces.recorded import Recorded, RecordedRun
 from ronda.questions.judge import decisions
-from ronda.questions.judge.certified import certified_regret
 from ronda.questions.judge.decisions import costly_decisions
+from ronda.questions.judge.judged import certified_regret
 from ronda.questions.judge.orders import Backfilling
 from ronda.questions.judge.queue import judged_jobs
 from ronda.questions.judge.space import node_uses

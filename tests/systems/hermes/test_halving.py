@@ -16,7 +16,7 @@ from ronda.systems.hermes.halving import (
     survivors,
 )
 from ronda.systems.hermes.hypersched import admits
-from ronda.systems.hermes.order import shares, worth_resizing
+from ronda.systems.hermes.trials import shares, worth_resizing
 
 
 def test_rungs_are_below_the_last_report():

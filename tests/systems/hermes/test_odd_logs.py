@@ -13,7 +13,7 @@ from ronda.instances.job import JobState
 from ronda.instances.learning import SweepState, TrainingLog
 from ronda.instances.plan import SolutionStatus
 from ronda.instances.round import Round
-from ronda.systems.hermes.slaq import expected_fall
+from ronda.systems.hermes.comparators import expected_fall
 from ronda.systems.hermes.sweep import Posterior
 from ronda.systems.hermes.trials import MOST_DRAWN, reported
 

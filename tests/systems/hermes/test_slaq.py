@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.systems.hermes.slaq import expected_fall
+from ronda.systems.hermes.comparators import expected_fall
 
 
 def curve(form, steps):
