@@ -1,4 +1,4 @@
-"""The trials of a round with their reported losses, and the plan that follows from an order of them.
+"""The trials of a round with their reported losses, and the plan that follows from their order.
 
 Ordinary jobs go before trials. Trials that scale may get other numbers of GPUs.
 """
