@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from ronda.bench.exports.batsim import batsim_jobs
 from ronda.bench.exports.chrome_trace import chrome_trace
-from ronda.bench.exports.job_table import job_table
+from ronda.bench.exports.job_table import batsim_jobs, job_table
 from ronda.bench.exports.workload import standard_workload
 from ronda.instances.errors import InputError
 from ronda.instances.files.storage import label, packer, write_bytes

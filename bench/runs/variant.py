@@ -97,22 +97,6 @@ def resized(instance: Instance, sigma: float, seed: int) -> Instance:
     return replace(instance, jobs=tuple(jobs))
 
 
-def restarting(instance: Instance, restart_s: float) -> Instance:
-    """Return the instance with the given restart cost and its own start cost for all jobs."""
-    costs = Costs(start_s=instance.costs.start_s, restart_s=restart_s)
-    return replace(
-        instance, costs=costs, jobs=tuple(replace(job, costs=None) for job in instance.jobs)
-    )
-
-
-def by_checkpoint(instance: Instance) -> Instance:
-    """Return the instance on a system that cannot scale a running job in place."""
-    jobs = tuple(
-        replace(job, costs=job.costs and replace(job.costs, scale_s=None)) for job in instance.jobs
-    )
-    return replace(instance, costs=replace(instance.costs, scale_s=None), jobs=jobs)
-
-
 def truth(instance: Instance, k: int) -> Truth:
     """Return the truth about a job; refuse a job without one."""
     found = instance.jobs[k].truth
@@ -294,9 +278,16 @@ class Variant(Record, frozen=True, kw_only=True):
         if self.faults is not None:
             made = generate.broken(made, self.faults, self.seed)
         if self.restart_s is not None:
-            made = restarting(made, self.restart_s)
+            costs = Costs(start_s=made.costs.start_s, restart_s=self.restart_s)
+            made = replace(
+                made, costs=costs, jobs=tuple(replace(job, costs=None) for job in made.jobs)
+            )
         if not self.in_place:
-            made = by_checkpoint(made)
+            jobs = tuple(
+                replace(job, costs=job.costs and replace(job.costs, scale_s=None))
+                for job in made.jobs
+            )
+            made = replace(made, costs=replace(made.costs, scale_s=None), jobs=jobs)
         if self.disruption is not None or self.disrupted_jobs is not None:
             share = self.disruption
             gpus = None if share is None else int(share * made.cluster.gpus + ROUNDING)

@@ -1,19 +1,27 @@
-"""The expansion of a suite into cases, each with its values on the suite's axes."""
+"""The expansion of a suite into cases, each with its values on the suite's axes.
 
+A suite also makes instances, with ronda's generators or a function in a file next to the suite.
+Both take their table's parameters by name, and the seed if they have one.
+"""
+
+import inspect
+import re
+import runpy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
+import msgspec
 from msgspec.structs import replace
 
 from ronda.bench.runs.folder import keep, kept_at
 from ronda.bench.runs.specs import RecordedFile, RunCase, cases, parse_seeds, refuse_namesakes
 from ronda.bench.runs.variant import UNCHANGED, Variant, reference_w
-from ronda.bench.suites.makers import Maker
 from ronda.bench.suites.suite import Suite, SuitePart, converted
+from ronda.instances import generate
 from ronda.instances.base import Positive
 from ronda.instances.errors import InputError
 from ronda.instances.files.json import fingerprint
@@ -22,6 +30,7 @@ from ronda.instances.instance import Instance
 from ronda.instances.rules.problem import one_of, show
 from ronda.instances.schedule import RECORDED
 from ronda.solvers.contract import Policy
+from ronda.solvers.plugins import find, known
 from ronda.solvers.registry import parse, policy
 
 FIXED = ("instance", "policy", "knowledge", "seed")
@@ -46,6 +55,66 @@ class InstanceSource(NamedTuple):
     at: At
     draws: bool
     load: Callable[[int], tuple[str, Instance]]
+
+
+GENERATORS: dict[str, Callable[..., Any]] = {
+    "horizon": generate.horizon,
+    "sweep": generate.sweep,
+    "mixed": generate.mixed,
+}
+
+
+class Maker:
+    """A generator, or ``FILE.py:NAME`` in a folder; `draws` says whether it takes a seed."""
+
+    def __init__(self, word: str, folder: Path, place: str) -> None:
+        self.make, self.place = _maker(word, folder, place), place
+        known, hints = inspect.signature(self.make).parameters, get_type_hints(self.make)
+        self.draws = "seed" in known
+        fields = [
+            (name, hints.get(name, Any), *(() if each.default is each.empty else (each.default,)))
+            for name, each in known.items()
+            if name != "seed"
+        ]
+        self.table = msgspec.defstruct("Table", fields, kw_only=True, forbid_unknown_fields=True)
+
+    def __call__(self, given: Mapping[str, Any], seed: int) -> Instance:
+        """Return an instance for the given parameters; refuse unknown and unusable ones."""
+        table = converted(given, self.table, f"{self.place}.")
+        values = {name: getattr(table, name) for name in self.table.__struct_fields__}
+        try:
+            made = self.make(**values | ({"seed": seed} if self.draws else {}))
+        except InputError as error:
+            raise InputError(f"{self.place}.{error.place}", error.found, error.expected) from None
+        except Exception as error:  # the code may be the user's own
+            found = f"{type(error).__name__}: {error}"
+            raise InputError(self.place, found, "parameters that it can use") from error
+        if not isinstance(made, Instance):
+            raise InputError(self.place, f"a {type(made).__name__}", "a maker of instances")
+        return made
+
+
+def _maker(word: str, folder: Path, place: str) -> Callable[..., Any]:
+    """Return a generator by its name, or a function from a Python file."""
+    if word in GENERATORS:
+        return GENERATORS[word]
+    if (plugin := find("makers", word)) is not None:
+        made: Callable[..., Any] = plugin.load(place)
+        return made
+    match = re.fullmatch(r"(.+\.py):(\w+)", word)
+    if match is None:
+        expected = f"one of {', '.join([*GENERATORS, *known('makers')])}, or FILE.py:NAME"
+        raise InputError(f"{place}.make", show(word), expected)
+    path, name = folder / match[1], match[2]
+    try:
+        there = runpy.run_path(str(path))
+    except (Exception, SystemExit) as error:
+        found = f"{path}: {type(error).__name__}: {error}"
+        raise InputError(f"{place}.make", found, "a file that can be imported") from error
+    functions = {key: value for key, value in there.items() if inspect.isfunction(value)}
+    if name not in functions:
+        raise InputError(f"{place}.make", f"no function {show(name)}", one_of(functions, name))
+    return functions[name]
 
 
 @dataclass(frozen=True, slots=True)

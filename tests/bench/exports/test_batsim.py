@@ -6,7 +6,7 @@ import io
 import pytest
 from msgspec.structs import replace
 
-from ronda.bench.exports.batsim import batsim_jobs, intervals
+from ronda.bench.exports.job_table import batsim_jobs, intervals
 from ronda.instances.outcome.metrics import job_figures, summarise
 
 # docs/output-jobs.rst of Batsim; consumed_energy stands where src/export.cpp of 4.2.1 writes it.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ronda
-from ronda.bench.exports.batsim import batsim_jobs
+from ronda.bench.exports.job_table import batsim_jobs
 from ronda.instances.errors import InputError
 from ronda.instances.traces.door import READERS, LogReading, read_log
 from ronda.instances.traces.logs.runs import LogFilter

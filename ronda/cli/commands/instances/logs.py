@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ronda.cli.command import Taught
+from ronda.cli.command import taught
 from ronda.cli.commands.instances.convert import keep_schedule, schedule_option
 from ronda.cli.load import written
 from ronda.cli.logs import machine_options, reading_of, slurm_options
@@ -39,17 +39,14 @@ kept_options: Callable[[Any], Any] = stacked(
 )
 
 
-@click.command(
-    name="sacct",
-    cls=Taught,
-    examples=(
-        "ronda instances convert sacct march.txt --zone Europe/Berlin --out march.json.zst",
-        "ronda instances convert sacct march.txt --cluster room.json --schedule ran.json.zst"
-        " --out march.json.zst",
-        "ronda instances convert sacct 2025-*.txt.gz --count",
-        "ronda instances convert sacct 2025-*.txt.gz --partitions gpu --sample 0.1"
-        " --out tenth.json.zst",
-    ),
+@taught(
+    "sacct",
+    "ronda instances convert sacct march.txt --zone Europe/Berlin --out march.json.zst",
+    "ronda instances convert sacct march.txt --cluster room.json --schedule ran.json.zst"
+    " --out march.json.zst",
+    "ronda instances convert sacct 2025-*.txt.gz --count",
+    "ronda instances convert sacct 2025-*.txt.gz --partitions gpu --sample 0.1"
+    " --out tenth.json.zst",
 )
 @machine_options
 @kept_options
@@ -69,14 +66,11 @@ def sacct(**given: Any) -> None:
     _tell("sacct", **given)
 
 
-@click.command(
-    name="swf",
-    cls=Taught,
-    examples=(
-        "ronda instances convert swf NASA-iPSC-1993-3.1-cln.swf.gz --out nasa.json.zst",
-        "ronda instances convert swf log.swf --gpu a100 --schedule ran.json --out log.json.zst",
-        "ronda instances convert swf log.swf --partitions gpu --count",
-    ),
+@taught(
+    "swf",
+    "ronda instances convert swf NASA-iPSC-1993-3.1-cln.swf.gz --out nasa.json.zst",
+    "ronda instances convert swf log.swf --gpu a100 --schedule ran.json --out log.json.zst",
+    "ronda instances convert swf log.swf --partitions gpu --count",
 )
 @machine_options
 @kept_options
@@ -92,13 +86,10 @@ def swf(**given: Any) -> None:
     _tell("swf", **given)
 
 
-@click.command(
-    name="batsim",
-    cls=Taught,
-    examples=(
-        "ronda instances convert batsim workload.json --out mine.json.zst",
-        "ronda instances convert batsim workload.json --gpu a100 --out mine.json.zst",
-    ),
+@taught(
+    "batsim",
+    "ronda instances convert batsim workload.json --out mine.json.zst",
+    "ronda instances convert batsim workload.json --gpu a100 --out mine.json.zst",
 )
 @machine_options
 @kept_options
