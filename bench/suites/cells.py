@@ -322,14 +322,9 @@ def expand(suite: Suite, out: Path, place: str = "", beside: Path = Path()) -> E
             where = error.place.replace("--policy", "policies")
             raise InputError(found.before + where, error.found, error.expected) from None
     refuse_namesakes(found.named)
-    _tell_apart(found.cells)
-    return found
-
-
-def _tell_apart(cells: list[Cell]) -> None:
-    """Add changes to instance labels if parts make different changes at the same axis values."""
+    # Parts may make different changes at the same axis values.
     groups: dict[Any, list[Cell]] = {}
-    for cell in cells:
+    for cell in found.cells:
         at = frozenset(p for p in cell.at.items() if p[0] not in {"policy", "knowledge", "seed"})
         groups.setdefault(at, []).append(cell)
     for group in groups.values():
@@ -338,6 +333,7 @@ def _tell_apart(cells: list[Cell]) -> None:
         for cell, all_words in zip(group, words, strict=True):
             own = [word for word in all_words if word not in shared]
             cell.at["instance"] = ", ".join([cell.at["instance"], *own])
+    return found
 
 
 def _variant(fields: Mapping[str, Any], place: str) -> Variant:

@@ -144,22 +144,11 @@ class Rubick:
         }
 
     def _row(self, name: str, job: Any, ways: Mapping[Way, Planned], least: int) -> dict[str, Any]:
-        """Return a job's row for the façade."""
-        return {
-            "id": name,
-            "application": job.model_name,
-            "submit_s": self._submit_s[name],
-            "gpus": least,
-            "min_gpus": least,
-            "weight": self.guaranteed if job.is_sla else 1.0,
-            "rates": self._rates(job, ways),
-        }
+        """Return a job's row for the façade; its rates are samples per second.
 
-    def _rates(self, job: Any, ways: Mapping[Way, Planned]) -> dict[str, list[float]]:
-        """Return samples per second as measured with any job of the model, or else as predicted.
-
-        Without either, `SCALING` extrapolates from the nearest measured number of GPUs. Before any
-        measurement, the largest number of GPUs has the host's highest believed speed.
+        They are as measured with any job of the model, or else as predicted. Without either,
+        `SCALING` extrapolates from the nearest measured number of GPUs. Before any measurement, the
+        largest number of GPUs has the host's highest believed speed.
         """
         measured = {way: self._measured.get((job.model_name, way)) for way in ways}
         near = {gpus: rate for (gpus, _), rate in measured.items() if rate is not None}
@@ -169,8 +158,16 @@ class Rubick:
             gpus = min(near, key=lambda n: abs(math.log(n / way[0])))
             guess = near[gpus] * (way[0] / gpus) ** SCALING
             rates.append(measured[way] or planned.rate or guess)
-        gpus_nodes = zip(*ways, strict=True)
-        return dict(zip(("gpus", "nodes"), map(list, gpus_nodes), strict=True)) | {"rate": rates}
+        counts, nodes = map(list, zip(*ways, strict=True))
+        return {
+            "id": name,
+            "application": job.model_name,
+            "submit_s": self._submit_s[name],
+            "gpus": least,
+            "min_gpus": least,
+            "weight": self.guaranteed if job.is_sla else 1.0,
+            "rates": {"gpus": counts, "nodes": nodes, "rate": rates},
+        }
 
 
 def ways_of(job: Any, sizes: Sequence[int]) -> dict[Way, Planned]:

@@ -71,7 +71,21 @@ def replay(outlook: FreeRoom, job: SeenJob, seconds: float = 1.0) -> Replay:
     # Some systems reserve nodes for jobs in order of priority, and backfill (conservative); in the
     # others any job of the queue that fits starts (Kueue's BestEffortFIFO).
     if outlook.snapshot.system in {"slurm", "ronda"}:
-        return _reserving(outlook, job, until)
+        book, planned, now_s = Reservations(outlook), list[PlannedStart](), outlook.snapshot.now_s
+        first, skipped = ahead(outlook.snapshot, job), 0
+        for one in first:  # as in Slurm, one that a limit holds back now reserves nothing
+            if time.perf_counter() > until:
+                skipped += 1
+                continue
+            waiting = WaitingJob(outlook, one)
+            found = None if waiting.ready() > now_s else _best(book, waiting, now_s, now=True)
+            if found is not None:
+                planned.append(book.take(waiting.job, *found))
+        waiting = WaitingJob(outlook, job)
+        found = _best(book, waiting, waiting.ready(), now=False)
+        start_s = inf if found is None else found[1]
+        other = book.starts_now if start_s > now_s else None
+        return Replay(CONSERVATIVE, start_s, tuple(planned), len(first), skipped, other)
     return _best_effort(outlook, job, until)
 
 
@@ -159,28 +173,6 @@ def _planned(
 ) -> PlannedStart:
     nodes = outlook.snapshot.nodes
     return PlannedStart(job, start_s, {nodes[n].name: pieces for n, pieces in on.items()})
-
-
-def _reserving(outlook: FreeRoom, job: SeenJob, until: float) -> Replay:
-    """Reserve nodes for the jobs before a job, in order of priority, and then for the job.
-
-    As in Slurm, a job that a limit holds back now reserves nothing.
-    """
-    book, planned, now_s = Reservations(outlook), list[PlannedStart](), outlook.snapshot.now_s
-    first, skipped = ahead(outlook.snapshot, job), 0
-    for one in first:
-        if time.perf_counter() > until:
-            skipped += 1
-            continue
-        waiting = WaitingJob(outlook, one)
-        found = None if waiting.ready() > now_s else _best(book, waiting, now_s, now=True)
-        if found is not None:
-            planned.append(book.take(waiting.job, *found))
-    waiting = WaitingJob(outlook, job)
-    found = _best(book, waiting, waiting.ready(), now=False)
-    start_s = inf if found is None else found[1]
-    other = book.starts_now if start_s > now_s else None
-    return Replay(CONSERVATIVE, start_s, tuple(planned), len(first), skipped, other)
 
 
 def delayed(

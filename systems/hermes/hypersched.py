@@ -1,6 +1,5 @@
 """HyperSched: a search for as good a trial as possible by a deadline."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import median
@@ -72,7 +71,25 @@ class HyperSched(Clocked):
         resized = Resized.recall(initial).reports
         waiting = sum(t.name not in plan.allocations for t in order)
         running = [t for t in order if t.name in plan.allocations]
-        sizes = self._sizes(round, running, waiting, left_s, resized)
+        # Trials shrink while others wait; otherwise they grow if that is worth the pause.
+        best = sorted(running, key=_metric)
+        held = (s.allocation for s in round.running if s.job.sweep is None)
+        atoms = sum(pool.gpus for pool in round.cluster.topology.pools) - waiting
+        atoms -= sum(allocation.option.gpus for allocation in held if allocation is not None)
+        given = shares([most_gpus(round, t.state, atoms) for t in best], atoms)
+        sizes = dict[str, int]()
+        for trial, gpus in zip(best, given, strict=True):
+            state = trial.state
+            has = state.job.gpus if state.allocation is None else state.allocation.option.gpus
+            if gpus == has or not state.job.preemptible:
+                continue
+            # A trial is resized at most once in five reports.
+            since = trial.reports - resized.get(trial.name, -5)
+            pause_s = state.pause_at(round.now_s, gpus, round.costs)
+            now, then = speed(round, state, has), speed(round, state, gpus)
+            grows = worth_resizing(now, then, left_s[trial.name], pause_s)
+            if since >= 5 and (then > 0 and gpus < has if waiting else grows):
+                sizes[trial.name] = gpus
         if sizes:
             plan = in_order(round, order, self.clocks(round), sizes=sizes)
         live = {t.name: t.reports for t in order}
@@ -101,38 +118,6 @@ class HyperSched(Clocked):
         if admits(time_left_s, max(0.0, longest_s), 4, search.sweep.reports * report_s):
             return good + fresh
         return [t for t in good if t.runs]
-
-    def _sizes(
-        self,
-        round: Round,
-        running: Sequence[Trial],
-        waiting: int,
-        left_s: Mapping[str, float],
-        resized: Mapping[str, int],
-    ) -> dict[str, int]:
-        """Return the new number of GPUs of each trial whose number of GPUs changes.
-
-        Trials shrink while others wait; otherwise they grow if that is worth the pause.
-        """
-        best = sorted(running, key=_metric)
-        held = (s.allocation for s in round.running if s.job.sweep is None)
-        atoms = sum(pool.gpus for pool in round.cluster.topology.pools) - waiting
-        atoms -= sum(allocation.option.gpus for allocation in held if allocation is not None)
-        given = shares([most_gpus(round, t.state, atoms) for t in best], atoms)
-        found = {}
-        for trial, gpus in zip(best, given, strict=True):
-            state = trial.state
-            has = state.job.gpus if state.allocation is None else state.allocation.option.gpus
-            if gpus == has or not state.job.preemptible:
-                continue
-            # A trial is resized at most once in five reports.
-            since = trial.reports - resized.get(trial.name, -5)
-            pause_s = state.pause_at(round.now_s, gpus, round.costs)
-            now, then = speed(round, state, has), speed(round, state, gpus)
-            grows = worth_resizing(now, then, left_s[trial.name], pause_s)
-            if since >= 5 and (then > 0 and gpus < has if waiting else grows):
-                found[trial.name] = gpus
-        return found
 
 
 def admits(time_left_s: float, longest_s: float, eta: int, whole_s: float) -> bool:

@@ -14,7 +14,7 @@ sweep are used.
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, erfc, floor, hypot, inf, log1p, sqrt
@@ -117,38 +117,26 @@ class SweepPolicy(Clocked):
             }
             lost = self._hopeless(round, search, finals)
             discarded += lost
-            able = self._able(round, search, frozenset(lost))
+            able = [t for t in search.live if t.name not in lost]
+            late = _used(round, search) >= TRYING  # for trials without a report
+            able = [t for t in able if t.losses or t.runs or not late] or able
             ranks = [(_rank(t, finals, search.least), t) for t in able]
             tried = all(trial.losses for trial in able)
             ranked += sorted(ranks, key=itemgetter(0))[
                 : self._most(round, search) if tried else None
             ]
         ranked.sort(key=itemgetter(0))
-        plan = self._filled(round, [trial for _, trial in ranked], initial, seen.names)
-        plan = replace(plan, policy=self.name, discarded=tuple(discarded))
-        return seen.told(rest(round, plan, initial))
-
-    def _filled(
-        self, round: Round, order: list[Trial], initial: Plan | None, taken: Set[str]
-    ) -> Plan:
-        """Return the plan for an order, with new trials in arrays and larger leading trials.
-
-        The names in `taken` belong to other arrays.
-        """
-        probes, clocks = parted(round, order, initial), self.clocks(round)
+        # New trials share GPUs as arrays, whose names no other array has, and leading trials grow.
+        probes, clocks = parted(round, [trial for _, trial in ranked], initial), self.clocks(round)
         plan = in_order(probes.round, probes.order, clocks)
         if self.fuse and (new := fused(probes, plan)) is not probes:
             probes, plan = new, in_order(new.round, new.order, clocks)
         sizes = grown(probes.round, probes.order, plan) if self.grow else {}
         if sizes:
             plan = in_order(probes.round, probes.order, clocks, sizes=sizes)
-        return probes.told(plan, taken)
-
-    def _able(self, round: Round, search: LiveSweep, lost: frozenset[str]) -> list[Trial]:
-        """Return the trials that may run: those with a report, and new ones unless too late."""
-        able = [t for t in search.live if t.name not in lost]
-        late = _used(round, search) >= TRYING
-        return [t for t in able if t.losses or t.runs or not late] or able
+        plan = probes.told(plan, seen.names)
+        plan = replace(plan, policy=self.name, discarded=tuple(discarded))
+        return seen.told(rest(round, plan, initial))
 
     def _most(self, round: Round, search: LiveSweep) -> int | None:
         """Return the limit on concurrent trials, which falls towards a deadline; None if none."""
