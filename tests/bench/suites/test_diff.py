@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
-from ronda.bench.runs.variant import Variant
+from ronda.bench.runs.variant import Resample, Variant
 from ronda.bench.suites.diff import JUDGED, change, difference
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ronda.bench.figures.draw import save_chart
-from ronda.bench.figures.ranks import ranks
+from ronda.bench.figures.overview import ranks
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.specs import RunCase
 from ronda.bench.suites.cells import Cell, Expanded

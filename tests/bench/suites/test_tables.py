@@ -8,11 +8,10 @@ import pytest
 
 from ronda.bench.figures.columns import COLUMNS, METRICS
 from ronda.bench.figures.draw import save_chart
-from ronda.bench.runs.resample import Resample
 from ronda.bench.runs.results import Result, Status
 from ronda.bench.runs.single import measure
 from ronda.bench.runs.specs import RunCase
-from ronda.bench.runs.variant import UNCHANGED, Variant
+from ronda.bench.runs.variant import UNCHANGED, Resample, Variant
 from ronda.bench.suites.cells import Cell, Expanded
 from ronda.bench.suites.rows import Pair, TableColumn, TableRow
 from ronda.bench.suites.suite import Ratio, Suite, TableSpec
