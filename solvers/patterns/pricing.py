@@ -107,7 +107,8 @@ def _try(out: SlotPrices, center: Floats, gap: float | None) -> int:
         found += [(k, pattern) for pattern in best.patterns]
     bound = bound_at(model, center, np.array(tops))
     if bound < out.bound:
-        out.bound, out.prices, out.unit = bound, center, unit
+        out.bound, out.prices = bound, center
+        out.unit = unit if gap is None else out.unit  # what sums prove; knapsacks have no prices
     assert out.master is not None
     wanted = model.wanted(center)
     found += [(k, p) for k, p, _ in sequence(out.sacks, center, wanted, model.count, 0.05)]

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from lab.nodes.certificate import proven_by_prices
+from ronda.instances.generate.tasks import azure_like, blocks, openb_like
 from ronda.instances.tasks.arrays import TaskRound
+from ronda.solvers.patterns.answer import solve_tasks
 from tiny_tasks import best_tried, tiny_tasks
 
 ROUND = TaskRound(
@@ -58,9 +60,27 @@ def test_no_plan_is_worth_more_at_any_prices():
         round_, rng = tiny_tasks(seed), np.random.default_rng(seed)
         prices = rng.exponential(rng.choice([0.1, 0.5, 2.0]), round_.capacity.shape)
         prices *= rng.random(prices.shape) < 0.7
-        bound = proven_by_prices(round_, prices, exact=True)
+        slots = rng.exponential(1.0, round_.speed.shape) if seed % 2 else None
+        bound = proven_by_prices(round_, prices, slots, exact=True)
         assert bound >= Fraction(best_tried(round_)) * (1 - Fraction(1, 10**12)), seed
-        assert float(bound) == pytest.approx(proven_by_prices(round_, prices), rel=1e-12)
+        assert float(bound) == pytest.approx(proven_by_prices(round_, prices, slots), rel=1e-12)
+
+
+@pytest.mark.parametrize(("make", "over"), [(openb_like, 1e-9), (azure_like, 0.006), (blocks, 0.1)])
+def test_prices_of_a_plan_prove_what_it_claims(make, over):
+    """In fractions, without a solver: all, or nearly, unless sizes divide those of nodes badly."""
+    round_ = make(100, 1000, seed=1)
+    plan = solve_tasks(round_)
+    proven = proven_by_prices(round_, plan.node_price, exact=True)
+    assert Fraction(plan.objective) <= proven <= Fraction(plan.bound * (1 + over))
+
+
+def test_prices_of_slots_by_hand():
+    """A slot of the first shape costs 3.5 in p and 2 in q, where the gang's costs 1."""
+    # Nodes: 4 + 1 x (3.5 - 3), and 2 times 3 + 2 (2 - 1.5) + 0 for the gang. The first job gains
+    # 6.25 - 2, the second 5 - 1.5 where it is, the gang 6 - 2.
+    bound = 4.5 + 2 * 4 + 4.25 + 3.5 + 4
+    assert proven_by_prices(ROUND, [[1.0], [0.5]], [[3.5, 2.0], [9.0, 1.0]]) == bound
 
 
 def test_a_price_below_0_proves_nothing():
