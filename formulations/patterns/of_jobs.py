@@ -156,13 +156,12 @@ def job_model(case: Case, value: Floats, stays: Mask) -> JobModel:
     job, way = case.job[some][order], way[order]
     new = (np.diff(job, prepend=-1) != 0) | (np.diff(way, prepend=-1) != 0)
     own = some[order][new]
-    forms, options = list[Form](), list[Rows]()
-    for rows in _alike(job[new], way[new]):
-        at = own[rows]
-        slots = slice(2 if (slot[at[0], 1] >= 0).any() else 1)
-        jobs = case.job[at[:, 0]]
-        forms.append(Form(slot[at[0], slots], times[at[0], slots], jobs, value[at]))
-        options.append(at)
+    options = [own[rows] for rows in _alike(job[new], way[new])]
+    width = 2 if (slot[own, 1] >= 0).any() else 1
+    forms = [
+        Form(slot[at[0], :width], times[at[0], :width], case.job[at[:, 0]], value[at])
+        for at in options
+    ]
     model = NodeModel(
         capacity=free,
         count=count,

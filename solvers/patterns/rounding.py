@@ -133,17 +133,18 @@ def fill(priced: SlotPrices, ranges: Ranges, way: Rows) -> None:
     """Give slots to jobs without a `way` (J,) where there is room, and note their ways.
 
     The jobs that are worth most for the resources that they take come first. Each goes where its
-    value less the prices of resources is greatest, and then where the least room is left. Jobs that
-    need slots of two kinds at once are left out.
+    value less the prices of resources is greatest, and then where the least room is left. Ways that
+    take slots of two kinds are left out.
     """
     model, chunks = priced.model, list[tuple[float, int, int, Rows]]()
     mean = priced.unit[model.count > 0].mean(axis=0)
     for f, form in enumerate(model.forms):
         open_rows = np.flatnonzero(way[form.jobs] < 0)
-        if form.slot.shape[1] > 1 or not len(open_rows):
+        single = (form.slot[:, 1:] < 0).all(axis=1)
+        if not single.any() or not len(open_rows):
             continue
-        taken = form.times[:, 0] * (model.size[form.slot[:, 0]] @ mean)
-        density = (form.value[open_rows] / (taken + 1e-12)).max(axis=1)
+        taken = form.times[single, 0] * (model.size[form.slot[single, 0]] @ mean)
+        density = (form.value[open_rows][:, single] / (taken + 1e-12)).max(axis=1)
         order = np.argsort(-density, kind="stable")
         for c, part in enumerate(np.array_split(order, min(CHUNKS, len(order)))):
             chunks.append((-float(density[part[0]]), f, c, open_rows[part]))
@@ -158,7 +159,7 @@ def _fill(priced: SlotPrices, ranges: Ranges, form: Form, part: Rows, way: Rows)
         zip(form.slot[:, 0].tolist(), form.times[:, 0].tolist(), strict=True)
     ):
         fits = (ranges.free >= model.size[q]).all(axis=1) & model.supplied[q, ranges.owner]
-        some = np.flatnonzero(fits)
+        some = np.flatnonzero(fits & (form.slot[w, 1:] < 0).all())
         unit = priced.unit[ranges.owner[some]]
         worth = form.value[part[-1], w] - times * (unit @ model.size[q])
         tight = (ranges.free[some] * unit).sum(axis=1)

@@ -7,7 +7,7 @@ from ronda.formulations.allocation.waking import Ready
 from ronda.formulations.site.nodes import concerns_nodes
 from ronda.instances.clock import Deadline
 from ronda.instances.errors import InputError
-from ronda.instances.plan import Plan, SolutionStatus
+from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.round import Round
 from ronda.solvers.contract import OPTIMISING, Capability
 from ronda.solvers.decision.by_prices import LastGap, allocate_by_prices
@@ -25,6 +25,9 @@ from ronda.solvers.rules import NO_RULES, Rules
 
 PLACEMENTS = ("nodes", AGGREGATE)
 """The levels of detail with which a plan's bound sees the nodes."""
+
+PRECISE = 0.01
+"""The gap of a choice by patterns from which on it is compared with one by sums, placed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +52,13 @@ class ByPrices(Optimising):
     def on_many_nodes(
         self, question: Question, choice: Choice, deadline: Deadline
     ) -> Choice | None:
-        """Choose by patterns at once where rules tell single nodes apart."""
+        """Choose by patterns at once where rules tell single nodes apart, if that is precise."""
         few = len(question.round.cluster.topology.node_gpus) < MANY
         if few or self.placement == AGGREGATE or not concerns_nodes(question.round):
             return None
-        return self._by_patterns(question, choice, None, deadline)
+        found = self._by_patterns(question, choice, None, deadline)
+        late = found is not None and found.stop is StopReason.TIME_LIMIT
+        return found if found is not None and (late or found.closed(PRECISE)) else None
 
     def on_nodes(
         self, question: Question, choice: Choice, plan: Plan, deadline: Deadline
