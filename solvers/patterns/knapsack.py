@@ -13,6 +13,9 @@ from ronda.solvers.exact.highs import PRECISE, PRECISION, run, silent
 MOST_NODES = 1000
 """The most nodes of a branch and bound."""
 
+EPSILON = 1e-15
+"""The relative rounding error of a product that a bound adds up."""
+
 MIP_ERROR = 1e-6
 """The relative error that is allowed for in a bound from branch and bound."""
 
@@ -53,8 +56,10 @@ class Knapsack:
         found = [self.pattern(profit, self.spread)]
         _, duals = self._relaxed(profit, self.most)
         # By duality this holds for any duals, however inexact the linear program is.
-        loss = self._scaled @ duals - profit
+        paid = self._scaled @ duals
+        loss = paid - profit
         top = float(duals @ (self.capacity > 0) + np.maximum(0.0, -loss) @ self.most)
+        top += EPSILON * float((profit + paid) @ self.most)
         low = float(profit @ found[0])
         if gap is not None and top > low * (1 + gap) + TOLERANCE:
             useful = np.flatnonzero(loss < top - low)  # any other slot makes a worse pattern

@@ -14,11 +14,13 @@ from ronda.solvers.patterns.master import PatternMaster
 MARGINS = ((0.02, 0.1, 0.25, 0.5), (0.02, 0.1, 0.25, 0.5), (0.005, 0.025, 0.1, 0.25, 0.5))
 """The widths of tiers from the first prices on, and each time that the search stalls."""
 
-MOST_TURNS, STALLED, GAIN = 40, 3, 2e-4
-"""The most turns; the search stalls if so many turns together gain less than a share."""
+MOST_TURNS, STALLED, GAIN = 40, 3, 0.15
+"""The most turns; the search stalls if so many turns together close less than a share of what the
+relaxation falls short of the bound."""
 
-EXACT = 5e-4
-"""The relative gap of knapsacks by branch and bound, which begin where the search stalls."""
+EXACT, USEFUL = 5e-4, 0.1
+"""The relative gap of knapsacks by branch and bound, which are tried where the search stalls, and
+the share of the shortfall that the bound must gain by them for more of them."""
 
 ROUNDING = 1e-13
 """The relative error of a number of a bound: some roundings of 1.1e-16 each."""
@@ -75,7 +77,7 @@ def price(out: SlotPrices, tolerance: float) -> None:
     center = PatternMaster(model, out.sacks).by_sums()[0]
     center, out.unit = PatternMaster(model, out.sacks, center, margins[0]).by_sums()
     out.master = PatternMaster(model, out.sacks, center, margins.pop(0))
-    gap, history = None, [-math.inf]
+    gap, before, history = None, math.inf, [-math.inf]
     while out.turns < MOST_TURNS:
         out.turns += 1
         new = _try(out, center, gap)
@@ -84,11 +86,12 @@ def price(out: SlotPrices, tolerance: float) -> None:
         short = out.bound - out.relaxed
         if short <= tolerance * abs(out.bound):
             break
-        if len(history) > STALLED and history[-1] - history[-1 - STALLED] < GAIN * abs(out.bound):
+        if len(history) > STALLED and history[-1] - history[-1 - STALLED] < GAIN * short:
             history = [-math.inf]
-            if gap is None:
-                gap = EXACT
+            if before == math.inf:
+                gap, before = EXACT, out.bound
             elif margins:
+                gap = gap if before - out.bound > USEFUL * short else None
                 out.master = _again(out, out.master, margins.pop(0))
                 out.relaxed, prices, out.share = out.master.solve()
             else:
