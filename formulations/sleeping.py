@@ -23,7 +23,6 @@ from ronda.formulations.holdings import held_under
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import (
     capped,
-    extra_gpu_w,
     idle_w,
     left_w,
     may_sleep,
@@ -151,9 +150,7 @@ def _racks(round: Round, plan: Plan) -> RackPower | None:
         return None
     racks = RackPower(round, plan.asleep or ())
     for allocation in plan.allocations.values():
-        each_w = extra_gpu_w(round, allocation.option)
-        for node, gpus in allocation.placement:
-            racks.add(node, each_w * gpus)
+        racks.take(allocation.option, allocation.placement)
     return racks
 
 

@@ -91,8 +91,15 @@ def drawn_w(
 
 def extra_gpu_w(round: Round, option: Option) -> float:
     """Return the watts that a job adds on each of its GPUs."""
-    pool = round.cluster.topology.pools[option.pool]
-    return (option.power_w - option.own_gpus * pool.gpu_type.idle_w) / option.gpus
+    return extra_w(round, option) / option.gpus
+
+
+def pieces_w(
+    round: Round, option: Option, placement: Iterable[tuple[int, int]]
+) -> list[tuple[int, float]]:
+    """Return the nodes of a placement, each with the watts that a job adds there."""
+    each_w = extra_gpu_w(round, option)
+    return [(node, gpus * each_w) for node, gpus in placement]
 
 
 def least_node_w(topology: Topology) -> Floats:

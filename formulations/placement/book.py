@@ -163,7 +163,7 @@ class NodeBook:
                 found = self._sliced(place, slices, option, int(sizes[0]), needs)
             else:
                 found = self._within(place, option.gpus, sizes, needs)
-            if found is not None and self._borne(found, option, power):
+            if found is not None and (power is None or power.bears(option, found)):
                 return found
         return None
 
@@ -208,7 +208,7 @@ class NodeBook:
             gpu = self.cut and self.cut.best(state.job.id, np.flatnonzero(nodes).tolist(), option)
             found = ((gpu[0], 1),) if gpu else self._block(nodes, 1, needed)
             if found is not None:
-                return found if self._borne(found, option, power) else None
+                return found if power is None or power.bears(option, found) else None
         return None
 
     # -- the nodes of a job -------------------------------------------------------------------
@@ -371,7 +371,3 @@ class NodeBook:
         found = np.zeros_like(able)
         found[[node for node in nodes if allowed >> node & 1]] = True
         return found
-
-    def _borne(self, placement: Placement, option: Option, power: RackPower | None) -> bool:
-        each_w = 0.0 if power is None else extra_gpu_w(self.round, option)
-        return power is None or power.fits((node, gpus * each_w) for node, gpus in placement)

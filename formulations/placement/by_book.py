@@ -22,7 +22,6 @@ from ronda.formulations.placement.book import NodeBook
 from ronda.formulations.placement.nodes import Placement
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.topology import regions
-from ronda.formulations.watts import extra_gpu_w
 from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.clock import checkpoint, left_s, watched
 from ronda.instances.job import Allocation, JobState, Option, Slices, same_nodes
@@ -113,8 +112,7 @@ class Seating:
             return book.holds(seat.state, _given(seat, seat.held))
         if not all(book.usable[node] and book.free[node] >= gpus for node, gpus in seat.held):
             return False
-        each_w = 0.0 if self.power is None else extra_gpu_w(book.round, seat.option)
-        return self.power is None or self.power.fits((n, g * each_w) for n, g in seat.held)
+        return self.power is None or self.power.bears(seat.option, seat.held)
 
     def _settle(self, seat: SeatedJob, among: Mask | None = None) -> bool:
         checkpoint()
@@ -137,18 +135,14 @@ class Seating:
             needs = self.book.needs(seat.state)
             self._amounts[seat.order] = needs.piece(placement[0][1]) + needs.flat
         if self.power is not None and not seat.pinned:  # pinned jobs count from the start
-            each_w = extra_gpu_w(self.book.round, seat.option)
-            for node, gpus in placement:
-                self.power.add(node, gpus * each_w)
+            self.power.take(seat.option, placement)
 
     def _leave(self, seat: SeatedJob) -> Placement:
         placement = self.at.pop(seat.order)
         self.book.give(seat.state, _given(seat, placement))
         self._movable.get(placement[0][0], {}).pop(seat.order, None)
         if self.power is not None:
-            each_w = extra_gpu_w(self.book.round, seat.option)
-            for node, gpus in placement:
-                self.power.add(node, -gpus * each_w)
+            self.power.take(seat.option, placement, -1)
         return placement
 
     # -- moves --------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import numpy as np
 
 from ronda.formulations.placement.nodes import bits, bits_of, lowest_bits
 from ronda.formulations.topology import racks_above
-from ronda.formulations.watts import TOLERANCE, capped, extra_gpu_w, idle_w, node_w, wakes
-from ronda.instances.job import Allocation, used_nodes
+from ronda.formulations.watts import TOLERANCE, capped, idle_w, node_w, pieces_w, wakes
+from ronda.instances.job import Allocation, Option, used_nodes
 from ronda.instances.round import Round
 
 
@@ -24,10 +24,10 @@ class RackPower:
     node. A node that is asleep or waking now also draws the power of waking when a job uses it.
     """
 
-    __slots__ = ("_by_wake", "_caps_of", "_drowsy", "_left", "_members", "_wake_w")
+    __slots__ = ("_by_wake", "_caps_of", "_drowsy", "_left", "_members", "_round", "_wake_w")
 
     def __init__(self, round: Round, drowsy: Iterable[int]) -> None:
-        cluster, topology = round.cluster, round.cluster.topology
+        self._round, cluster, topology = round, round.cluster, round.cluster.topology
         caps = {r.name: r.power_cap_w for r in cluster.racks if r.power_cap_w is not None}
         lineages = [
             tuple(above for above in racks_above(cluster)[name] if above in caps)
@@ -55,7 +55,7 @@ class RackPower:
     def copy(self) -> Self:
         """Return an independent copy."""
         twin = object.__new__(type(self))
-        for name in ("_by_wake", "_caps_of", "_drowsy", "_members", "_wake_w"):
+        for name in ("_by_wake", "_caps_of", "_drowsy", "_members", "_round", "_wake_w"):
             setattr(twin, name, getattr(self, name))
         twin._left = dict(self._left)
         return twin
@@ -67,6 +67,15 @@ class RackPower:
             watts += self._wake_w[node]
         for name in self._caps_of[node]:
             self._left[name] -= watts
+
+    def take(self, option: Option, placement: Iterable[tuple[int, int]], sign: int = 1) -> None:
+        """Add the power of a job on its nodes (negative: remove it)."""
+        for node, watts in pieces_w(self._round, option, placement):
+            self.add(node, sign * watts)
+
+    def bears(self, option: Option, placement: Iterable[tuple[int, int]]) -> bool:
+        """Return whether the power of a job may be added on its nodes."""
+        return self.fits(pieces_w(self._round, option, placement))
 
     def allowed(self, among: int, watts: float, count: int = 1) -> int:
         """Return the nodes of the set `among` that may take `watts` more.
@@ -122,8 +131,7 @@ def keeps_limits(round: Round, allocations: Mapping[str, Allocation]) -> bool:
         return True
     pieces = []
     for each in allocations.values():
-        each_w = extra_gpu_w(round, each.option)
-        pieces += [(node, gpus * each_w) for node, gpus in each.placement]
+        pieces += pieces_w(round, each.option, each.placement)
     if limit is not None:
         used = used_nodes(allocations.values())
         still = tuple(node for node in round.asleep if node not in used)

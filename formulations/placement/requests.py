@@ -84,11 +84,6 @@ def assemble(
     )
 
 
-def as_they_are(round: Round, held: dict[str, Allocation]) -> Placed:
-    """Return the answer in which all jobs continue unchanged."""
-    return Placed(held, (), (), 0, _sleepers(round, held, may_sleep=False, awake={}))
-
-
 def _sleepers(
     round: Round,
     allocations: Mapping[str, Allocation],
@@ -177,11 +172,8 @@ def place(
     caps = capped(round.cluster)
     still = {job: kept for job, kept in held.items() if kept is not None}
     if len(still) == len(held) and not (may_sleep or yielding or caps):
-        return as_they_are(round, still)
-    power = None
-    if caps:
-        drowsy = range(len(round.cluster.topology.node_gpus)) if may_sleep else round.asleep
-        power = RackPower(round, drowsy)
+        asleep = _sleepers(round, still, may_sleep=False, awake={})
+        return Placed(still, (), (), 0, asleep)
     pinned = {
         job for job, kept in held.items() if kept and not (migrate and states[job].job.preemptible)
     }
@@ -189,8 +181,12 @@ def place(
         yielding = [job for job in yielding if job not in room.cost]
     stays = {job: kept for job, kept in held.items() if job in pinned or job not in yielding}
     asked = _requests(round, chosen, stays, pinned, racks or {}, with_power=caps)
-    if power is not None:
-        _reserve(round, chosen, power, pinned)
+    power = None
+    if caps:
+        drowsy = range(len(round.cluster.topology.node_gpus)) if may_sleep else round.asleep
+        power = RackPower(round, drowsy)
+        for job in pinned:
+            power.take(chosen[job], round.held[job].placement)
     jobs = list(chosen)
     by_book, usable = concerns_nodes(round), dict[int, Mask]()
     costly = set() if room is None else {o for o, job in enumerate(jobs) if job in room.cost}
@@ -218,10 +214,13 @@ def place(
     if by_book:
         seats = [
             SeatedJob(
-                k, states[job], option, kept.placement, job in pinned, (racks or {}).get(job, -1)
+                k,
+                states[job],
+                option,
+                kept.placement if (kept := stays.get(job)) else (),
+                job in pinned,
+                (racks or {}).get(job, -1),
             )
-            if (kept := stays.get(job))
-            else SeatedJob(k, states[job], option, rack=(racks or {}).get(job, -1))
             for k, (job, option) in enumerate(chosen.items())
         ]
         at, book = seated(round, seats, usable, power)
@@ -236,16 +235,6 @@ def place(
 
 def _allows(room: MoveRoom, jobs: Sequence[str], moved: Iterable[int]) -> bool:
     return room.allows(jobs[order] for order in moved)
-
-
-def _reserve(
-    round: Round, chosen: Mapping[str, Option], power: RackPower, pinned: Iterable[str]
-) -> None:
-    placements = round.held
-    for job in pinned:
-        each_w = extra_gpu_w(round, chosen[job])
-        for node, gpus in placements[job].placement:
-            power.add(node, gpus * each_w)
 
 
 def _requests(

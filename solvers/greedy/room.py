@@ -20,6 +20,7 @@ from ronda.formulations.site.accounts import accounts
 from ronda.formulations.site.nodes import concerns_nodes
 from ronda.formulations.watts import (
     capped,
+    extra_gpu_w,
     extra_w,
     left_w,
     may_sleep,
@@ -262,8 +263,7 @@ class Room:
             self._draw.take_all(watts, seconds)
         if self._racks is not None:
             for _, given in held.pairs:
-                for node, more_w in self._pieces_w(given.option, given.placement):
-                    self._racks.add(node, more_w)
+                self._racks.take(given.option, given.placement)
 
     @property
     def ruled(self) -> bool:
@@ -294,8 +294,7 @@ class Room:
         for node, _ in placement:
             self._awake_until[node] = max(lasts_s, self._awake_until.get(node, 0.0))
         if self._racks is not None:
-            for node, watts in self._pieces_w(option, placement):
-                self._racks.add(node, watts)
+            self._racks.take(option, placement)
 
     def keep(self, state: JobState, held: Allocation) -> bool:
         """Let a job go on with its allocation if that is free; return whether it is."""
@@ -307,7 +306,7 @@ class Room:
             return False
         if not self._bears(state, held.option, held.placement):
             return False
-        if self._racks and not self._racks.fits(self._pieces_w(held.option, held.placement)):
+        if self._racks and not self._racks.bears(held.option, held.placement):
             return False
         if not all(account.fits(state, held) for account in self._accounts):
             return False
@@ -413,7 +412,7 @@ class Room:
         if node not in free.position or free.free[free.position[node]] < option.gpus:
             return None
         placement = ((node, option.gpus),)
-        if self._racks is not None and not self._racks.fits(self._pieces_w(option, placement)):
+        if self._racks is not None and not self._racks.bears(option, placement):
             return None
         return placement
 
@@ -448,7 +447,7 @@ class Room:
         placement = self._order(free, option.gpus)
         if placement is None or self._racks is None:
             return placement
-        if self._racks.fits(self._pieces_w(option, placement)):
+        if self._racks.bears(option, placement):
             return placement
         return self._place_by_racks(option, free.copy())
 
@@ -456,21 +455,16 @@ class Room:
         """Return a placement for an option without nodes in racks that have no watts left."""
         assert self._racks is not None
         piece = min(option.gpus, self.pools[option.pool].gpus_per_node)
-        each_w = extra_w(self.round, option) / option.gpus * piece
+        each_w = extra_gpu_w(self.round, option) * piece
         allowed = self._racks.allowed(bits_of(free.nodes), each_w, -(-option.gpus // piece))
         for node, gpus in list(free.emptiest_first()):
             index = free.nodes[node]
             if not allowed >> index & 1:
                 free.take(((index, gpus),))
         placement = self._order(free, option.gpus)
-        if placement is None or not self._racks.fits(self._pieces_w(option, placement)):
+        if placement is None or not self._racks.bears(option, placement):
             return None
         return placement
-
-    def _pieces_w(self, option: Option, placement: Placement) -> list[tuple[int, float]]:
-        """Return pairs (node, watts in addition to its GPUs' idle power)."""
-        each_w = extra_w(self.round, option) / option.gpus
-        return [(node, gpus * each_w) for node, gpus in placement]
 
     def _pieces(self, state: JobState, option: Option, placement: Placement) -> list[Piece]:
         """Return a job's power at a placement, with nodes that it wakes or keeps awake longer."""
