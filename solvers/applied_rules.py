@@ -159,14 +159,6 @@ def _number(given: object) -> float:
         return np.inf
 
 
-def _where_it_runs(round: Round, table: OptionTable, plan: Plan) -> OptionTable:
-    """Return the options of a plan with the racks of their nodes."""
-    racks = round.cluster.topology.node_rack
-    jobs = [table.jobs[j].job.id for j in table.job.tolist()]
-    real = np.array([rack_of(racks, plan.allocations[job]) for job in jobs], dtype=int)
-    return replace(table, rack=real, node_rack=racks)
-
-
 @checked
 def option_table(round: Round) -> OptionTable:
     """Return all options of a round as rules see them. An array counts as one job."""
@@ -197,8 +189,11 @@ def broken_rules(extra: object, round: Round, plan: Plan) -> list[Violation]:
     if not own:
         return []
     seen = AsOne(round)
-    shown = seen.shown(plan)
-    table = _where_it_runs(seen.round, table_of(seen.round, shown), shown)
+    shown, racks = seen.shown(plan), round.cluster.topology.node_rack
+    table = table_of(seen.round, shown)
+    given = [shown.allocations[table.jobs[j].job.id] for j in table.job.tolist()]
+    real = np.array([rack_of(racks, each) for each in given], dtype=int)
+    table = replace(table, rack=real, node_rack=racks)
     try:
         limits, _ = asked(own, seen.round, table)
         every, most = np.arange(len(table)), limits

@@ -77,7 +77,9 @@ def needs(instance: Instance, *, may_sleep: bool = True) -> Needs:
     """
     jobs, topology = instance.jobs, instance.cluster.topology
     held_w = least_held_w(topology) if may_sleep else np.zeros(len(topology.pools))
-    idle_w = _idle_w(instance, may_sleep=may_sleep)
+    watts = least_node_w(topology) if may_sleep else node_w(topology)
+    watts[sorted({outage.node for outage in instance.faults.outages})] = 0.0
+    idle_w = float(watts.sum())
     members: dict[JobType, list[int]] = {}
     for j, job in enumerate(jobs):
         members.setdefault(kind_of(job), []).append(j)
@@ -153,14 +155,6 @@ def _most_s(instance: Instance) -> Floats:
                 found[job.id] = 0.0
                 unsure.add(job.id)
     return np.array([*found.values()], dtype=float)
-
-
-def _idle_w(instance: Instance, *, may_sleep: bool) -> float:
-    """Return the fewest watts of the idle cluster; nodes with an outage count as 0."""
-    topology = instance.cluster.topology
-    watts = least_node_w(topology) if may_sleep else node_w(topology)
-    watts[sorted({outage.node for outage in instance.faults.outages})] = 0.0
-    return float(watts.sum())
 
 
 def _groups(topology: Topology, ways: list[Modes]) -> tuple[NDArray[np.int64], Floats]:

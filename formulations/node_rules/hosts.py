@@ -114,26 +114,18 @@ def binding(round: Round) -> Mask:
         return able
     each = np.zeros(able.shape)
     for state in round.jobs:
-        if state.job.needs:
-            _note(each, state, round, names)
+        job = state.job
+        for p, pool in enumerate(topology.pools) if job.needs else ():
+            if job.may_use(pool):
+                needs = needs_of(job, names)
+                part = job.share or (1 / 7 if job.part else 1.0)
+                once = (needs.per_node + needs.flat) / _smallest_piece(state, pool)
+                each[p] = np.maximum(each[p], (needs.per_gpu + once) / part)
     size, has = topology.node_gpus, host_has(cluster)
     found = each[topology.node_pool].T * size > has * (1 + ROUNDED)
     found &= (size > 0) & (each[topology.node_pool].T > 0)
     np.logical_or.at(able, topology.node_pool, found.T)
     return able
-
-
-def _note(each: Floats, state: JobState, round: Round, names: tuple[str, ...]) -> None:
-    """Raise the largest needs per GPU (P, D) to those of a job."""
-    job = state.job
-    needs = needs_of(job, names)
-    for p, pool in enumerate(round.cluster.topology.pools):
-        if not job.may_use(pool):
-            continue
-        least = _smallest_piece(state, pool)
-        part = job.share or (1 / 7 if job.part else 1.0)
-        more = needs.per_gpu + (needs.per_node + needs.flat) / least
-        each[p] = np.maximum(each[p], more / part)
 
 
 def _smallest_piece(state: JobState, pool: Pool) -> int:

@@ -138,7 +138,9 @@ class _Search:
                 found = self.ways.cheapest(prices, nu, bundle.least(prices))
                 nu = found.nu
                 bundle.add(found)
-                total = self._total(prices, found)
+                total = float(found.least_s.sum()) - float((prices * self.supply).sum())
+                if self.best is None or total > self.best[0]:
+                    self.best = total, prices, found, self.ways.stage_prices.copy()
                 if total > most:
                     good = total > most + 0.1 * (promise - most)
                     reach = min(1.0, 1.5 * reach if good else reach)
@@ -151,12 +153,6 @@ class _Search:
                 prices, promise = self._next(bundle, reach)
                 if not np.isfinite(promise):
                     break
-
-    def _total(self, prices: Floats, found: Cheapest) -> float:
-        total = float(found.least_s.sum()) - float((prices * self.supply).sum())
-        if self.best is None or total > self.best[0]:
-            self.best = total, prices, found, self.ways.stage_prices.copy()
-        return total
 
     def _weigh(self, found: Cheapest | None) -> None:
         """Choose for each job the prices that weigh its stages, by the bound that they give."""

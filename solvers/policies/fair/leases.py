@@ -65,13 +65,15 @@ class Leasing(Clocked, ABC):
     def decide(self, round: Round, *, deadline: Deadline, seed: int, initial: Plan | None) -> Plan:
         """Decide which jobs run on which pools."""
         book, of = Book.of(round, initial), TimeShares.of(round)
+        ranked = [(s, s.allocation.option.pool) for s in round.running if s.allocation is not None]
         if not of.jobs:
             ranked = []
         elif book.due(round, self.lease_s):
             ranked = self.ranked(of, book, deadline)
             book = replace(book, began_s=round.now_s)
         else:
-            ranked = _beside(of)
+            pairs = sorted((j, -of.rate[j, p], p) for j, p in np.argwhere(of.rate > 0).tolist())
+            ranked += [(of.jobs[j], p) for j, _, p in pairs if of.jobs[j].allocation is None]
         allocations = lease(round, turns(of, ranked), self.clocks(round))
         plan = Plan(policy=self.name, allocations=allocations, memory=book.noted())
         return rest(round, plan, initial)
@@ -79,12 +81,6 @@ class Leasing(Clocked, ABC):
     @abstractmethod
     def ranked(self, of: TimeShares, book: Book, deadline: Deadline) -> list[tuple[JobState, int]]:
         """Return pairs (job, pool), with the most urgent lease first."""
-
-
-def _beside(of: TimeShares) -> list[tuple[JobState, int]]:
-    held = [(s, s.allocation.option.pool) for s in of.round.running if s.allocation is not None]
-    pairs = [(j, -of.rate[j, p], p) for j, p in np.argwhere(of.rate > 0).tolist()]
-    return held + [(of.jobs[j], p) for j, _, p in sorted(pairs) if of.jobs[j].allocation is None]
 
 
 def lease(

@@ -301,7 +301,8 @@ class Evolve(Evolving):
         Each genome is placed twice: once with the running jobs that the estimate says must make
         room, and once with those that placement finds by itself.
         """
-        table = task.question.table
+        of, table = task.question, task.question.table
+        watt = price_of_a_watt(of.round, task.greedy.prices)
         best: tuple[Rows, tuple[str, ...]] = (table_rows(task.case, found.best[0]), ())
         most = -np.inf
         for genome in np.unique([*found.best, *task.starts], axis=0):
@@ -309,10 +310,13 @@ class Evolve(Evolving):
             making_room = task.genes.making_room(genome).tolist()  # according to the estimate
             given = tuple(table.jobs[j].job.id for j in making_room)
             for yielding in dict.fromkeys((given, ())):
-                if most > -np.inf and deadline.left() < 2 * reserve_s(task.question):
+                if most > -np.inf and deadline.left() < 2 * reserve_s(of):
                     return best
                 try:
-                    worth = _placed_worth(task, rows, yielding)
+                    placed = realise(
+                        of.round, table, of.values, rows, watt_value=watt, yielding=yielding
+                    )
+                    worth = placed.objective - _moved_loss(of, rows, placed.moved)
                 except OutOfTimeError:
                     return best
                 if worth > most:
@@ -338,14 +342,6 @@ class Evolve(Evolving):
         status = plan.status if proven else SolutionStatus.FEASIBLE
         details = replace(plan.details, move_loss=lost)
         return replace(plan, objective=net, status=status, details=details)
-
-
-def _placed_worth(task: Task, rows: Rows, yielding: tuple[str, ...]) -> float:
-    """Return the net value of rows on nodes: the values of placed rows minus the actual moves."""
-    of = task.question
-    watt = price_of_a_watt(of.round, task.greedy.prices)
-    placed = realise(of.round, of.table, of.values, rows, watt_value=watt, yielding=yielding)
-    return placed.objective - _moved_loss(of, rows, placed.moved)
 
 
 def _moved_loss(question: Question, rows: Rows, moved: tuple[str, ...]) -> float:
