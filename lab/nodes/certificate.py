@@ -36,11 +36,18 @@ def exactly(numbers: Any) -> Numbers:
 
 
 def proven_by_prices(
-    round_: TaskRound, node_price: Any, slot_price: Any = None, *, exact: bool = False
+    round_: TaskRound,
+    node_price: Any,
+    slot_price: Any = None,
+    *,
+    exact: bool = False,
+    patterns: bool = False,
 ) -> Any:
     """Return D of prices q (K, R) and p (S, P), all >= 0, as a Fraction if exact, else as a float.
 
-    Without prices of slots these are the least that a slice pays on nodes of its pool.
+    Without prices of slots these are the least that a slice pays on nodes of its pool. With
+    `patterns`, where nothing runs, a node is worth no more than its best pattern. This is found by
+    trying those that may be better, which takes long if many small slots fit a node.
     """
     of: Callable[[Any], Numbers] = exactly if exact else np.asarray
     price, use, capacity = of(node_price), of(round_.use), of(round_.capacity)
@@ -62,6 +69,11 @@ def proven_by_prices(
         most = np.where(may[:, kind], _most(round_, kind), 0)
         gains = np.maximum(slot[:, pool[kind]] - cost[:, kind], 0)
         top = (capacity[kind] * price[kind]).sum() + (gains[most > 0] * most[most > 0]).sum()
+        if patterns and count and not len(round_.held_task):
+            own = np.flatnonzero(most > 0)
+            worth = slot[own, pool[kind]]
+            best = best_pattern(worth, round_.use[own], round_.capacity[kind], most[own])
+            top = min(top, best)
         total.append(count * top)
     best = value * 0
     for p in range(len(round_.pools)):
@@ -93,3 +105,33 @@ def _most(round_: TaskRound, kind: int) -> Ints:
     alone = np.bincount(round_.shape[round_.group < 0], minlength=len(use))
     pairs = np.unique(np.stack([round_.shape, round_.group])[:, round_.group >= 0], axis=1)
     return np.asarray(np.minimum(room, alone + np.bincount(pairs[0], minlength=len(use))))
+
+
+def best_pattern(price: Numbers, use: Ints, capacity: Ints, most: Ints) -> Any:
+    """Return the worth of the best pattern of slots (n,) on one node, at most so many of each.
+
+    Patterns are tried slot by slot. A branch ends where the free amount of some resource, at the
+    best price for it of the slots to come, is worth no more than the best so far.
+    """
+    dense = np.argsort(-(price / (use / np.maximum(capacity, 1)).max(axis=1)).astype(float))
+    slots = list(zip(price[dense].tolist(), use[dense].tolist(), most[dense].tolist(), strict=True))
+    rates = [[p / a if a else math.inf for a in size] for p, size, _ in slots]
+    ahead = [[max(column) for column in zip(*rates[i:], strict=True)] for i in range(len(slots))]
+    top = 0 * price.sum()
+
+    def look(i: int, free: list[int], worth: Any) -> None:
+        nonlocal top
+        top = max(top, worth)
+        if i == len(slots) or any(
+            rate < math.inf and worth + rate * left <= top
+            for rate, left in zip(ahead[i], free, strict=True)
+        ):
+            return
+        p, size, many = slots[i]
+        many = min([many, *(left // a for left, a in zip(free, size, strict=True) if a)])
+        for n in range(many, -1, -1):
+            rest = [left - n * a for left, a in zip(free, size, strict=True)]
+            look(i + 1, rest, worth + n * p)
+
+    look(0, capacity.tolist(), top)
+    return top

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lab.nodes.certificate import proven_by_prices
+from lab.nodes.certificate import best_pattern, proven_by_prices
 from ronda.instances.generate.tasks import azure_like, blocks, openb_like
 from ronda.instances.tasks.arrays import TaskRound
 from ronda.solvers.patterns.answer import solve_tasks
@@ -81,6 +81,30 @@ def test_prices_of_slots_by_hand():
     # 6.25 - 2, the second 5 - 1.5 where it is, the gang 6 - 2.
     bound = 4.5 + 2 * 4 + 4.25 + 3.5 + 4
     assert proven_by_prices(ROUND, [[1.0], [0.5]], [[3.5, 2.0], [9.0, 1.0]]) == bound
+
+
+def test_patterns_prove_the_bound_where_sums_do_not():
+    """Blocks, in fractions, without a solver: the prices of slots prove what the plan claims."""
+    round_ = blocks(100, 300, seed=1)
+    plan = solve_tasks(round_)
+    prices = plan.node_price, plan.slot_price
+    proven = proven_by_prices(round_, *prices, exact=True, patterns=True)
+    assert Fraction(plan.objective) <= proven <= Fraction(plan.bound)
+
+
+def test_the_best_pattern_is_that_of_all_tried():
+    """Of up to four slots on a small node."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        price, use = rng.exponential(1.0, 4), rng.integers(0, 4, (4, 2))
+        use[:, 0] += use.sum(axis=1) == 0
+        capacity, most = rng.integers(1, 9, 2), rng.integers(0, 5, 4)
+        tried = [
+            float(price @ n)
+            for n in np.ndindex(*(most + 1))
+            if (np.array(n) @ use <= capacity).all()
+        ]
+        assert best_pattern(price, use, capacity, most) == pytest.approx(max(tried), rel=1e-12)
 
 
 def test_a_price_below_0_proves_nothing():
