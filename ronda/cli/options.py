@@ -304,32 +304,24 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 
 policy_options = stacked(policy_option, with_option)
+output_options = stacked(force_option, json_option)
+"""The last options of a command that may write files."""
 
 
-def _writing(kind: Target, names: str) -> Callable[[Command], Command]:
-    out = click.option("--out", type=kind, required=True, metavar="FILE", help=f"A {names}.")
-    return stacked(out, force_option, json_option)
+def out_file_options(
+    kind: Target, help: str, *, required: bool = False
+) -> Callable[[Command], Command]:
+    """Return the last options of a command that writes one file: ``--out`` comes first."""
+    out = click.option("--out", type=kind, required=required, metavar="FILE", help=help)
+    return stacked(out, output_options)
 
 
-write_options = _writing(DOCUMENT, ".json, .json.gz or .json.zst")
-array_options = _writing(Target(_arrayed), " or ".join(SUFFIXES))
+write_options = out_file_options(DOCUMENT, "A .json, .json.gz or .json.zst.", required=True)
+array_options = out_file_options(Target(_arrayed), f"A {' or '.join(SUFFIXES)}.", required=True)
 """The options of a command that writes one file, of a document or of arrays."""
-plan_options = stacked(
-    click.option(
-        "--out", type=DOCUMENT, metavar="FILE", help="Write the plan: .json, .json.gz or .json.zst."
-    ),
-    force_option,
-    json_option,
-)
-either_plan_options = stacked(
-    click.option(
-        "--out",
-        type=Target(_either),
-        metavar="FILE",
-        help="Write the plan: .json, .json.gz or .json.zst; of tasks .npz or .parquet.",
-    ),
-    force_option,
-    json_option,
+plan_options = out_file_options(DOCUMENT, "Write the plan: .json, .json.gz or .json.zst.")
+either_plan_options = out_file_options(
+    Target(_either), "Write the plan: .json, .json.gz or .json.zst; of tasks .npz or .parquet."
 )
 """The options of a command that can write a plan, and of one that also plans tasks."""
 

@@ -9,14 +9,7 @@ from ronda.cli.command import taught
 from ronda.cli.load import instance as load_instance
 from ronda.cli.load import milp_question, schedule_of
 from ronda.cli.load import round_ as load_round
-from ronda.cli.options import (
-    TARGET,
-    Source,
-    force_option,
-    json_option,
-    policy_options,
-    was_given,
-)
+from ronda.cli.options import TARGET, Source, out_file_options, policy_options, was_given
 from ronda.cli.output import show
 from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError, printable
@@ -46,16 +39,12 @@ from ronda.instances.tables.table import Report
     help="Of a schedule, where the suffix does not say: a .csv is a row for each job unless this "
     "is batsim.",
 )
-@click.option(
-    "--out",
-    type=TARGET,
-    required=True,
-    metavar="FILE",
-    help="Of a round: .mps or .lp. Of a schedule: .json or .json.gz (Perfetto), .csv, .swf. Of an "
+@out_file_options(
+    TARGET,
+    "Of a round: .mps or .lp. Of a schedule: .json or .json.gz (Perfetto), .csv, .swf. Of an "
     "instance: .swf.",
+    required=True,
 )
-@force_option
-@json_option
 def command(
     source: str,
     answer: Path | None,

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ronda.cli.command import forced, taught
-from ronda.cli.options import FOLDER, Source, force_option, json_option
+from ronda.cli.options import FOLDER, Source, output_options
 from ronda.cli.records import options_of, taken
 from ronda.instances.errors import InputError
 from ronda.instances.models.power import NodeDraw
@@ -33,8 +33,7 @@ from ronda.instances.models.power import NodeDraw
 @click.option(
     "--out", type=FOLDER, metavar="FOLDER", help="For the table and pictures with their numbers."
 )
-@force_option
-@json_option
+@output_options
 def command(
     source: str,
     policies: tuple[str, ...],

@@ -16,8 +16,7 @@ from ronda.cli.options import (
     Source,
     at_option,
     decided_by,
-    force_option,
-    json_option,
+    output_options,
     seed_option,
     time_limit_option,
     with_option,
@@ -111,8 +110,7 @@ SHARE = Parsed("share", "a share from above 0 to 10, such as 0.9", _share)
     metavar="FOLDER",
     help="Keep table, picture, and the round with all changes and its plan.",
 )
-@force_option
-@json_option
+@output_options
 def command(
     source: str,
     policy: str,

@@ -14,9 +14,8 @@ from ronda.cli.options import (
     Source,
     at_option,
     decided_by,
-    force_option,
-    json_option,
     lasting,
+    output_options,
     picture_option,
     seed_option,
     time_limit_option,
@@ -107,8 +106,7 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
 @seed_option
 @time_limit_option(10.0, "For each plan.")
 @picture_option("Draw the curve as a PNG, with its numbers as CSV beside it.")
-@force_option
-@json_option
+@output_options
 def command(
     source: str,
     less: tuple[float, ...],

@@ -8,7 +8,7 @@ import click
 
 from ronda.cli.command import taught
 from ronda.cli.logs import log_of, whole_log_options
-from ronda.cli.options import FOLDER, PolicyName, force_option, json_option, picture_option
+from ronda.cli.options import FOLDER, PolicyName, output_options, picture_option
 from ronda.cli.output import show
 from ronda.cli.progress import Bars
 from ronda.solvers.registry import split
@@ -65,8 +65,7 @@ from ronda.solvers.registry import split
     metavar="FOLDER",
     help="Keep the answer for the page of ronda report FOLDER, which may be that of a compare.",
 )
-@force_option
-@json_option
+@output_options
 def command(
     policies: str, picture: Path | None, folder: Path | None, as_json: bool, **given: Any
 ) -> int:

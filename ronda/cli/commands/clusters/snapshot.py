@@ -6,7 +6,7 @@ import click
 
 from ronda.cli.clusters import cluster, cluster_options
 from ronda.cli.command import taught
-from ronda.cli.options import DOCUMENT, force_option, json_option
+from ronda.cli.options import DOCUMENT, out_file_options
 from ronda.cli.output import show
 from ronda.instances.errors import InputError
 
@@ -19,14 +19,9 @@ from ronda.instances.errors import InputError
 )
 @click.argument("files", metavar="FILES...", nargs=-1, required=True)
 @cluster_options
-@click.option(
-    "--out",
-    type=DOCUMENT,
-    metavar="FILE",
-    help="Write the round of the jobs with GPUs; ending .json, .json.gz or .json.zst.",
+@out_file_options(
+    DOCUMENT, "Write the round of the jobs with GPUs; ending .json, .json.gz or .json.zst."
 )
-@force_option
-@json_option
 def command(
     files: tuple[str, ...],
     now_s: float | None,

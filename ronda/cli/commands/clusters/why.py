@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from ronda.cli.clusters import cluster_options, in_front
 from ronda.cli.command import taught
-from ronda.cli.options import force_option, json_option, picture_option
+from ronda.cli.options import output_options, picture_option
 from ronda.cli.output import show
 
 PRICED_S, ROOM_S = 0.4, 0.7
@@ -33,8 +33,7 @@ PRICED_S, ROOM_S = 0.4, 0.7
     "FILE.png",
     "--figure",
 )
-@force_option
-@json_option
+@output_options
 def command(
     files: tuple[str, ...],
     now_s: float | None,

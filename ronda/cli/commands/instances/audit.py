@@ -6,7 +6,7 @@ from typing import Any
 
 from ronda.cli.command import taught
 from ronda.cli.logs import log_of, log_options
-from ronda.cli.options import force_option, json_option, picture_option
+from ronda.cli.options import output_options, picture_option
 from ronda.cli.output import note, show
 from ronda.instances.errors import need
 from ronda.instances.files.storage import label
@@ -23,8 +23,7 @@ from ronda.instances.files.storage import label
 @picture_option(
     "Draw demand, use and capacity of each pool over time as a PNG, with a CSV beside it."
 )
-@force_option
-@json_option
+@output_options
 def command(picture: Path | None, as_json: bool, **given: Any) -> int:
     """Say what a log is worth before anyone simulates it.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import SECONDS, TARGET, force_option, json_option
+from ronda.cli.options import SECONDS, TARGET, output_options
 
 
 @taught(
@@ -38,8 +38,7 @@ from ronda.cli.options import SECONDS, TARGET, force_option, json_option
     help="Least similarity of names, where the trace has names.",
 )
 @click.option("--out", type=TARGET, metavar="CSV", help="Every job of a group, with its number.")
-@force_option
-@json_option
+@output_options
 def command(
     source: Path,
     gap_s: float,

@@ -11,7 +11,7 @@ from ronda.cli.command import taught
 from ronda.cli.commands.instances.convert import keep_schedule, schedule_option
 from ronda.cli.load import written
 from ronda.cli.logs import machine_options, reading_of, slurm_options
-from ronda.cli.options import DOCUMENT, force_option, json_option, stacked
+from ronda.cli.options import DOCUMENT, out_file_options, stacked
 from ronda.cli.output import display, note, show
 from ronda.instances.errors import InputError
 from ronda.instances.tables.table import Report
@@ -33,9 +33,7 @@ kept_options: Callable[[Any], Any] = stacked(
     ),
     schedule_option,
     click.option("--name", help="Name of the instance; otherwise that of the first file."),
-    click.option("--out", type=DOCUMENT, metavar="FILE", help="A .json, .json.gz or .json.zst."),
-    force_option,
-    json_option,
+    out_file_options(DOCUMENT, "A .json, .json.gz or .json.zst."),
 )
 
 

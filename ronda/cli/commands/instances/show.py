@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ronda.cli.command import taught
-from ronda.cli.options import TARGET, Source, force_option, json_option
+from ronda.cli.options import TARGET, Source, out_file_options
 from ronda.instances.errors import InputError, need, printable
 
 if TYPE_CHECKING:
@@ -29,14 +29,7 @@ if TYPE_CHECKING:
     help="Show the tree of racks and nodes instead; also of a CSV file of hosts and their "
     "switches.",
 )
-@click.option(
-    "--out",
-    type=TARGET,
-    metavar="FILE",
-    help="With --topology: draw the tree as a picture, .png or .svg.",
-)
-@force_option
-@json_option
+@out_file_options(TARGET, "With --topology: draw the tree as a picture, .png or .svg.")
 def command(source: str, topology: bool, out: Path | None, as_json: bool) -> int:
     """Show the contents of NAME: a packaged instance, round or demand series, or a file.
 
