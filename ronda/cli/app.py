@@ -151,7 +151,11 @@ class Root(OpenGroup):
         "ronda compare pollux-1 --policies srtf,milp,genetic --seeds 0-4 --out results",
         "ronda solve round.json --policy milp       decide a single round",
     ),
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
 )
 @click.version_option(package_name="ronda", message="ronda %(version)s")
 def cli() -> None:

@@ -82,7 +82,6 @@ slurm_options: Callable[[Any], Any] = stacked(
         "--zone",
         type=ZONE,
         default="UTC",
-        show_default=True,
         help="Time zone of dates, in the log, in options and in answers.",
     ),
     click.option(
@@ -96,7 +95,6 @@ slurm_options: Callable[[Any], Any] = stacked(
         "--device",
         type=click.Choice(["gpu", "cpu"]),
         default="gpu",
-        show_default=True,
         help="With cpu each core is a device, for logs of clusters without GPUs.",
     ),
 )
@@ -105,6 +103,7 @@ slurm_options: Callable[[Any], Any] = stacked(
 reader_option = click.option(
     "--reader",
     default="",
+    show_default=False,
     metavar="READER",
     help=f"sacct, swf, batsim (these are recognised); a public trace: {', '.join(NAMED)}; "
     "columns of a table, as --map of ronda instances convert table; or an installed reader.",

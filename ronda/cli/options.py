@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -165,9 +165,6 @@ class PolicyName(click.ParamType[str]):
         return [CompletionItem(head + comma + name) for name in POLICIES if name.startswith(word)]
 
 
-_shown = partial(click.option, show_default=True)
-
-
 def picture_option(
     help: str, metavar: str = "FILE", flag: str = "--picture"
 ) -> Callable[[Command], Command]:
@@ -177,7 +174,7 @@ def picture_option(
 
 def decided_by(default: str, help: str) -> Callable[[Command], Command]:
     """Return the option ``--policy`` with its default."""
-    return _shown("--policy", type=PolicyName(), default=default, help=help)
+    return click.option("--policy", type=PolicyName(), default=default, help=help)
 
 
 policy_option = decided_by(
@@ -190,20 +187,21 @@ with_option = click.option(
     "extra",
     metavar="FILE.py",
     default="",
+    show_default=False,
     help="Rules of your own that the plan keeps: functions of the round and its options "
     "(docs/own_rules.md). For milp and prices.",
 )
-seed_option = _shown("--seed", type=SEED, default=0, help="Same seed, same result.")
+seed_option = click.option("--seed", type=SEED, default=0, help="Same seed, same result.")
 _LEVELS = get_args(Knowledge)
 _KNOWLEDGE = (
     "What policies know of jobs: true sizes (oracle), the estimates of the instance (declared), "
     "sizes and speeds learnt from jobs that ran (history), or speeds and the progress of live jobs "
     "alone (none)"
 )
-knowledge_option = _shown(
+knowledge_option = click.option(
     "--knowledge", type=click.Choice(_LEVELS), default=DECLARED, help=f"{_KNOWLEDGE}."
 )
-levels_option = _shown(
+levels_option = click.option(
     "--knowledge",
     "levels",
     type=Parsed("levels", f"some of {', '.join(_LEVELS)}", _levels),
@@ -222,7 +220,6 @@ bound_option = click.option(
     "--bound",
     type=click.Choice(["quick", "tight"]),
     default="quick",
-    show_default=True,
     help="Bound the mean JCT in seconds, or by a search of minutes, kept with its certificate. "
     "Packaged instances have tight bounds already.",
 )
@@ -244,7 +241,7 @@ force_option = click.option(
     callback=_remembered,
     help="Replace what an earlier command wrote.",
 )
-seeds_option = _shown(
+seeds_option = click.option(
     "--seeds",
     default="0",
     metavar="LIST",
@@ -256,23 +253,21 @@ dask_option = click.option(
     help="Have the runs carried out by the workers of a Dask cluster, such as "
     "tcp://127.0.0.1:8786, or of one that is started here with --jobs workers: local.",
 )
-timeout_option = _shown(
+timeout_option = click.option(
     "--timeout",
     type=SECONDS,
     default=3600.0,
     metavar="SECONDS",
     help="For each run; then it is killed and counted as TIME.",
 )
-memory_option = _shown(
+memory_option = click.option(
     "--memory",
     type=MEMORY,
     default="4G",
     metavar="SIZE",
     help="For each run; then it is killed and counted as OOM.",
 )
-figures_option = click.option(
-    "--figures/--no-figures", default=True, show_default=True, help="Draw figures."
-)
+figures_option = click.option("--figures/--no-figures", default=True, help="Draw figures.")
 
 
 parquet_option = click.option(
@@ -328,7 +323,7 @@ either_plan_options = out_file_options(
 
 def policies_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--policies`` with its default."""
-    return _shown(
+    return click.option(
         "--policies",
         type=PolicyName(),
         default=default,
@@ -349,7 +344,7 @@ def jobs_option(
 
 def time_limit_option(default: float, help: str) -> Callable[[Command], Command]:
     """Return the option ``--time-limit`` with a default in seconds and its help."""
-    return _shown("--time-limit", type=SECONDS, default=default, metavar="SECONDS", help=help)
+    return click.option("--time-limit", type=SECONDS, default=default, metavar="SECONDS", help=help)
 
 
 at_option = click.option(
@@ -362,7 +357,7 @@ at_option = click.option(
 
 def out_option(default: str) -> Callable[[Command], Command]:
     """Return the option ``--out`` of commands that make many runs."""
-    return _shown(
+    return click.option(
         "--out",
         type=FOLDER,
         default=Path(default),

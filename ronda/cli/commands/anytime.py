@@ -38,7 +38,6 @@ from ronda.instances.tables.table import Report
 @click.option(
     "--objective",
     default="rank",
-    show_default=True,
     help="What all plans are valued by, and what policies that can choose aim at.",
 )
 @seeds_option

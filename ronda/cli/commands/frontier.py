@@ -38,7 +38,6 @@ from ronda.instances.tables.table import Report
 @click.option(
     "--budgets",
     default="0.5:1.0:6",
-    show_default=True,
     metavar="FACTORS",
     help="From:to:how many, or a list, of an instance's own energy budget; of the draw with all "
     "GPUs busy at full clock where it has none.",
@@ -54,7 +53,6 @@ from ronda.instances.tables.table import Report
     "--comparators",
     type=PolicyName(),
     default=",".join(sorted(COMPARATORS)),
-    show_default=True,
     help="Policies that stand for others' schedulers; the rest count as ronda's own.",
 )
 @horizon_options("frontier-out")

@@ -20,8 +20,8 @@ from ronda.instances.files.storage import label
     "ronda serve --workers 2",
     "ronda serve --host 0.0.0.0 --token-file token.txt --time-limit 2",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(1, 65_535), default=8383, show_default=True)
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65_535), default=8383)
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
@@ -30,7 +30,7 @@ from ronda.instances.files.storage import label
 @click.option(
     "--workers", type=click.IntRange(1, 1024), help="Processes that decide.  [default: a core each]"
 )
-@click.option("--max-mib", type=click.FloatRange(1e-3), default=32.0, show_default=True)
+@click.option("--max-mib", type=click.FloatRange(1e-3), default=32.0)
 @policy_option
 @time_limit_option(10.0, "For one round, its wait included; requests may ask for less.")
 @json_option

@@ -24,7 +24,6 @@ from ronda.instances.models.power import NodeDraw
     "policies",
     multiple=True,
     default=("ces",),
-    show_default=True,
     metavar="POLICY",
     help="Who decides: ces, vanilla, lot-sizing or oracle, with parameters in brackets. Repeat for "
     "more.",

@@ -97,7 +97,6 @@ def _share(text: str) -> float | None:
     "--within",
     type=Parsed("share", "a share from 0 to 1", _share),
     default=0.01,
-    show_default=True,
     metavar="SHARE",
     help="By which share of the best plan's objective alternatives may fall short.",
 )

@@ -23,7 +23,6 @@ from ronda.instances.plan import SolutionStatus
     "--band",
     type=(click.IntRange(-(2**31), 0), click.IntRange(0, 2**31 - 1)),
     default=(-100, 0),
-    show_default=True,
     metavar="LOW HIGH",
     help="Boosts that may be given, or removed. One above 0 may let a workload preempt others.",
 )

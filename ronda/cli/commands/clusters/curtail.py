@@ -54,7 +54,6 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
     "for_s",
     type=DURATION,
     default="1h",
-    show_default=True,
     metavar="TIME",
     help="Length of the window, in seconds or as in 15min or 3h.",
 )
@@ -77,7 +76,6 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
     "--points",
     type=click.IntRange(1, 1000),
     default=10,
-    show_default=True,
     help="About how many points of the curve, in round steps.",
 )
 @click.option(
@@ -85,7 +83,6 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
     "check_at",
     type=click.IntRange(0, 1000),
     default=0,
-    show_default=True,
     help="Solve anew at this many of them, and compare with the bound.",
 )
 @click.option(

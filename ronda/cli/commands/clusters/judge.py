@@ -33,7 +33,6 @@ from ronda.solvers.registry import split
     "--trust",
     type=click.FloatRange(0, 1),
     default=0.9,
-    show_default=True,
     metavar="SHARE",
     help="Judge up to the moment from which the log proves less than this share of the nodes; 0 "
     "for all of it.",
@@ -47,13 +46,13 @@ from ronda.solvers.registry import split
     "--policies",
     type=PolicyName(),
     default="",
+    show_default=False,
     help="Drive these over the whole log as well, with all its jobs; they may take minutes.",
 )
 @click.option(
     "--decisions",
     type=click.IntRange(0, 1000),
     default=20,
-    show_default=True,
     metavar="N",
     help="Show this many of the decisions that cost the most.",
 )

@@ -49,7 +49,6 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
     "interval_s",
     type=SECONDS,
     default=30.0,
-    show_default=True,
     metavar="SECONDS",
     help="Time between two decisions.",
 )
@@ -64,7 +63,6 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
     "--sizes",
     type=click.Choice(("ended", "limits")),
     default="ended",
-    show_default=True,
     help="What jobs are believed to last: as ended jobs of the same user and name, or their limit.",
 )
 @click.option(

@@ -211,14 +211,11 @@ _MACHINES = {
     type=click.FloatRange(0, min_open=True),
     help="Without --nodes: as many as make the load this, from first to last submission.",
 )
-@click.option(
-    "--gpus-per-node", type=click.IntRange(1), default=8, show_default=True, help="Of a node."
-)
+@click.option("--gpus-per-node", type=click.IntRange(1), default=8, help="Of a node.")
 @click.option(
     "--gpu",
     type=GPU,
     default="v100",
-    show_default=True,
     metavar="TYPE",
     help=f"{', '.join(MACHINES)}; or {OWN_GPU}.",
 )

@@ -19,14 +19,12 @@ from ronda.cli.options import SECONDS, TARGET, output_options
     "gap_s",
     type=SECONDS,
     default="60",
-    show_default=True,
     help="Most seconds between submissions of two neighbours of a group.",
 )
 @click.option(
     "--least",
     type=click.IntRange(2),
     default=3,
-    show_default=True,
     metavar="N",
     help="Fewest jobs of a group.",
 )
@@ -34,7 +32,6 @@ from ronda.cli.options import SECONDS, TARGET, output_options
     "--similar",
     type=click.FloatRange(0.0, 1.0),
     default=0.8,
-    show_default=True,
     help="Least similarity of names, where the trace has names.",
 )
 @click.option("--out", type=TARGET, metavar="CSV", help="Every job of a group, with its number.")

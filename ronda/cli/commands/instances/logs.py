@@ -21,6 +21,7 @@ kept_options: Callable[[Any], Any] = stacked(
         "--sample",
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
+        show_default=False,
         metavar="SHARE",
         help="Keep this share of the jobs, drawn by their ids; the machines that the log shows are "
         "then those that these jobs had.",

@@ -31,7 +31,6 @@ MEANINGS = {
     "--alpha",
     type=click.FloatRange(0, 1),
     default=0.1,
-    show_default=True,
     help="Weight of the rolling estimate against the trees.",
 )
 @seed_option

@@ -40,7 +40,6 @@ def _known(text: str) -> tuple[str, float] | None:
     "--gpu-type",
     metavar="NAME",
     default="GPU",
-    show_default=True,
     help="Where the table has no column of it.",
 )
 @click.option(

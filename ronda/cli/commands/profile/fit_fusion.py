@@ -20,14 +20,12 @@ from ronda.instances.files.fits import write_fits as keep
     "--model",
     metavar="NAME",
     default="application",
-    show_default=True,
     help="The application, where the table has no column of it.",
 )
 @click.option(
     "--gpu-type",
     metavar="NAME",
     default="GPU",
-    show_default=True,
     help="Where the table has no column of it.",
 )
 @click.option(
@@ -36,7 +34,6 @@ from ronda.instances.files.fits import write_fits as keep
     type=click.IntRange(1),
     metavar="K",
     default=1,
-    show_default=True,
     help="Fit lines to times of K models and more: fewer may not follow one.",
 )
 @click.option("--figure", type=FIGURE, metavar="PNG", help="Draw curves; CSV next to it.")
