@@ -27,7 +27,7 @@ def _moment(text: str) -> float | None:
     return number if 0 <= (number := float(text)) < 1e12 else None
 
 
-MOMENT = Parsed("moment", "seconds since 1970, such as 1760000000", _moment)
+MOMENT = Parsed("seconds", "seconds since 1970, such as 1760000000", _moment)
 
 cluster_options: Callable[[Any], Any] = stacked(
     *(
@@ -43,7 +43,6 @@ cluster_options: Callable[[Any], Any] = stacked(
         "--now",
         "now_s",
         type=MOMENT,
-        metavar="SECONDS",
         help="When FILES were written, if they do not say so.",
     ),
 )

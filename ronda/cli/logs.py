@@ -33,7 +33,7 @@ ZONE = Parsed("zone", "a time zone such as Europe/Berlin", ZoneInfo)
 DAY = Parsed("date", "a date such as 2026-03-02 or 2026-03-02T09:00", datetime.fromisoformat)
 NAMES = Parsed("names", "names, as in a,b", _names)
 OWN_GPU = "name=H100,memory_gib=80,idle_w=60,busy_w=700,host_idle_w=500"
-GPU = Parsed("gpu", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)
+GPU = Parsed("type", f"{', '.join(MACHINES)}, or as in {OWN_GPU}", read_machine)
 
 file_options: Callable[[Any], Any] = stacked(
     click.argument(
@@ -50,7 +50,6 @@ file_options: Callable[[Any], Any] = stacked(
         "described",
         type=GPU,
         multiple=True,
-        metavar="TYPE",
         help=f"A GPU type other than {', '.join(MACHINES)}, as in {OWN_GPU}; any number of them.",
     ),
 )
@@ -58,8 +57,8 @@ file_options: Callable[[Any], Any] = stacked(
 
 machine_options: Callable[[Any], Any] = stacked(
     file_options,
-    click.option("--since", type=DAY, metavar="DATE", help="Keep jobs submitted from DATE on."),
-    click.option("--until", type=DAY, metavar="DATE", help="Keep jobs submitted before DATE."),
+    click.option("--since", type=DAY, help="Keep jobs submitted from DATE on."),
+    click.option("--until", type=DAY, help="Keep jobs submitted before DATE."),
     click.option(
         "--partitions", type=NAMES, default=(), metavar="A,B", help="Keep jobs of these partitions."
     ),

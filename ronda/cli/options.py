@@ -26,7 +26,10 @@ T = TypeVar("T")
 
 
 class Parsed(click.ParamType[T]):
-    """A value that `read` parses from a text; an invalid text gives None or an error."""
+    """A value that `read` parses from a text; an invalid text gives None or an error.
+
+    Help shows its `name` in capitals.
+    """
 
     def __init__(self, name: str, expected: str, read: Callable[[str], T | None]) -> None:
         self.name, self.expected, self.read = name, expected, read
@@ -206,7 +209,6 @@ levels_option = click.option(
     "levels",
     type=Parsed("levels", f"some of {', '.join(_LEVELS)}", _levels),
     default=DECLARED,
-    metavar="LEVELS",
     help=f"{_KNOWLEDGE}; several side by side as in oracle,history.",
 )
 predictor_option = click.option(
@@ -257,14 +259,12 @@ timeout_option = click.option(
     "--timeout",
     type=SECONDS,
     default=3600.0,
-    metavar="SECONDS",
     help="For each run; then it is killed and counted as TIME.",
 )
 memory_option = click.option(
     "--memory",
     type=MEMORY,
     default="4G",
-    metavar="SIZE",
     help="For each run; then it is killed and counted as OOM.",
 )
 figures_option = click.option("--figures/--no-figures", default=True, help="Draw figures.")
@@ -344,13 +344,12 @@ def jobs_option(
 
 def time_limit_option(default: float, help: str) -> Callable[[Command], Command]:
     """Return the option ``--time-limit`` with a default in seconds and its help."""
-    return click.option("--time-limit", type=SECONDS, default=default, metavar="SECONDS", help=help)
+    return click.option("--time-limit", type=SECONDS, default=default, help=help)
 
 
 at_option = click.option(
     "--at",
     type=SECONDS,
-    metavar="SECONDS",
     help="Of an instance: which decision of a run. Without it, the one with most live jobs.",
 )
 

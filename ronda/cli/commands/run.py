@@ -44,7 +44,6 @@ from ronda.instances.tables.table import Report, Table
 @click.option(
     "--period",
     type=SECONDS,
-    metavar="SECONDS",
     help="Decide this often; without it, as the instance says.",
 )
 @knowledge_option

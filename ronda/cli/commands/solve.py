@@ -88,8 +88,7 @@ def _share(text: str) -> float | None:
 )
 @click.option(
     "--alternatives",
-    type=Parsed("number", "a whole number from 1 to 1000", _number),
-    metavar="N",
+    type=Parsed("n", "a whole number from 1 to 1000", _number),
     help="Find the N best different plans instead of one (milp, cp-sat, sia-like): at least one "
     "job has another option. With --out plan.json the second is plan-2.json, and so on.",
 )
@@ -97,7 +96,6 @@ def _share(text: str) -> float | None:
     "--within",
     type=Parsed("share", "a share from 0 to 1", _share),
     default=0.01,
-    metavar="SHARE",
     help="By which share of the best plan's objective alternatives may fall short.",
 )
 @click.option("--verbose", is_flag=True, help="Show the solver's own log on stderr as it runs.")

@@ -52,8 +52,8 @@ def _share(text: str) -> float | None:
     return None if found is None else found[1]
 
 
-MORE = Parsed("change", "TYPE:+N or TYPE:-N, as in A100:+8", _more)
-CAP = Parsed("cap", "a share of the cap such as 0.9, or watts such as 30kW", _cap)
+MORE = Parsed("type:+n", "TYPE:+N or TYPE:-N, as in A100:+8", _more)
+CAP = Parsed("share|watts", "a share of the cap such as 0.9, or watts such as 30kW", _cap)
 SHARE = Parsed("share", "a share from above 0 to 10, such as 0.9", _share)
 
 
@@ -68,7 +68,6 @@ SHARE = Parsed("share", "a share from above 0 to 10, such as 0.9", _share)
     "--gpus",
     type=MORE,
     multiple=True,
-    metavar="TYPE:+N",
     help="GPUs more of a type, on nodes like those of its largest group that draw nothing while "
     "they are not used; or fewer (TYPE:-N). VC/TYPE where several partitions have the type.",
 )
@@ -76,12 +75,9 @@ SHARE = Parsed("share", "a share from above 0 to 10, such as 0.9", _share)
     "--power-cap",
     type=CAP,
     multiple=True,
-    metavar="SHARE|WATTS",
     help="Another power cap: a share of the one that there is (0.9), or watts (30000W, 30kW).",
 )
-@click.option(
-    "--energy", type=SHARE, multiple=True, metavar="SHARE", help="A share of the energy budget."
-)
+@click.option("--energy", type=SHARE, multiple=True, help="A share of the energy budget.")
 @click.option("--remove-rack", multiple=True, metavar="NAME", help="Do without a rack's nodes.")
 @click.option(
     "--remove-node", type=int, multiple=True, metavar="NUMBER", help="Do without a node, from 0."

@@ -38,8 +38,8 @@ def _less(text: str) -> float | None:
     return watts if watts > 1 else None
 
 
-DURATION = Parsed("duration", "a time above 0 such as 30, 15min or 3h", lasting)
-LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _less)
+DURATION = Parsed("time", "a time above 0 such as 30, 15min or 3h", lasting)
+LESS = Parsed("share|watts", "a share such as 25% or watts such as 5kW, above 1 W", _less)
 
 
 @taught(
@@ -54,14 +54,12 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
     "for_s",
     type=DURATION,
     default="1h",
-    metavar="TIME",
     help="Length of the window, in seconds or as in 15min or 3h.",
 )
 @click.option(
     "--within",
     "within_s",
     type=DURATION,
-    metavar="TIME",
     help="Only what can be done within this time: lower clocks, and stops of jobs whose pause of a "
     "restart fits into it.",
 )
@@ -69,7 +67,6 @@ LESS = Parsed("less", "a share such as 25% or watts such as 5kW, above 1 W", _le
     "--less",
     type=LESS,
     multiple=True,
-    metavar="SHARE|WATTS",
     help="A reduction to look at besides: 25%, 5kW. May be repeated.",
 )
 @click.option(

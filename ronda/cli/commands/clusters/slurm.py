@@ -49,7 +49,6 @@ def _names(flag: str, field: str, words: str) -> Callable[[Command], Command]:
     "interval_s",
     type=SECONDS,
     default=30.0,
-    metavar="SECONDS",
     help="Time between two decisions.",
 )
 @click.option(

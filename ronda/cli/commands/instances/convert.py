@@ -216,7 +216,6 @@ _MACHINES = {
     "--gpu",
     type=GPU,
     default="v100",
-    metavar="TYPE",
     help=f"{', '.join(MACHINES)}; or {OWN_GPU}.",
 )
 @_row_options

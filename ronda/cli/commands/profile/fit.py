@@ -60,9 +60,8 @@ def _known(text: str) -> tuple[str, float] | None:
 @click.option(
     "--fix",
     "fixed",
-    type=Parsed("pair", "NAME=VALUE, as phi=0.8", _known),
+    type=Parsed("name=value", "NAME=VALUE, as phi=0.8", _known),
     multiple=True,
-    metavar="NAME=VALUE",
     help="A parameter that is known, as phi=0.8; not fitted. Can be repeated.",
 )
 @click.option(
