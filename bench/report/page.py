@@ -1,9 +1,10 @@
 """The report page: a template filled with the contents of a folder and the page's libraries."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,10 @@ def write_report(folder: Path, watch: Watch | None = None) -> Path:
 def page_of(found: Reported, watch: Watch) -> str:
     """Return the page as HTML."""
     runs = _Runs(found)
-    for k, result in enumerate(_firsts_first(found.results)):
+    # The first run of each policy and workload precedes later ones.
+    seen = defaultdict[tuple[str, str], Iterator[int]](count)
+    order = sorted(found.results, key=lambda run: next(seen[run.workload, run.label]))
+    for k, result in enumerate(order):
         watch(k / len(found.results), result.title)
         runs.add(result)
     needed, tables = NEEDED[found.kind], found.tables()
@@ -132,17 +136,6 @@ def _libraries() -> dict[str, str]:
         "plotly": packed(text("plotly", "package_data/plotly.min.js")),
         "datatables": packed(text("itables", "html/dt_bundle.js")),
     }
-
-
-def _firsts_first(results: Sequence[Result]) -> list[Result]:
-    """Return the runs so that the first run of each policy and workload precedes later ones."""
-    seen: dict[tuple[str, str], int] = {}
-    ranks = []
-    for result in results:
-        key = result.workload, result.label
-        seen[key] = seen.get(key, -1) + 1
-        ranks.append(seen[key])
-    return [results[k] for k in sorted(range(len(results)), key=ranks.__getitem__)]
 
 
 class _Runs:

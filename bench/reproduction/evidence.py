@@ -3,7 +3,6 @@
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
 from datetime import date
 from math import isnan
 from pathlib import Path
@@ -18,7 +17,7 @@ from ronda.bench.runs.provenance import commit
 from ronda.bench.runs.results import RESULTS, results_of
 from ronda.bench.statistics import Interval
 from ronda.bench.suites.cells import expand
-from ronda.bench.suites.rows import TableColumn, TableRow
+from ronda.bench.suites.rows import TableColumn
 from ronda.bench.suites.suite import PACKAGED, Ratio, read
 from ronda.bench.suites.tables import Arranged
 from ronda.instances.errors import RondaError
@@ -96,11 +95,14 @@ def _of_suite(claim: Claim, folder: Path) -> Figure:
     found, line = max(shown, key=lambda each: -1.0 if isnan(each[0].value) else each[0].value)
     value, low, high = (None if isnan(end) else end for end in found)
     run = line.runs[-1]
+    # The sources of sizes of ronda's policy and of the comparator, or one if they agree.
+    both = ([pair.run for pair in line.pairs], [pair.base for pair in line.pairs])
+    firsts = filter(None, (next(filter(None, runs), None) for runs in both))
     return Figure(
         value=value,
         low=low,
         high=high,
-        sizes=" / ".join(_sizes(line)),
+        sizes=" / ".join(dict.fromkeys(str(x.metrics.get("knowledge", "–")) for x in firsts)),
         note=line.note,
         version=run.versions.get("ronda", ""),
         commit=run.commit,
@@ -118,14 +120,6 @@ def _shown(claim: Claim, ratio: Interval) -> Interval:
             return Interval(1 - value, 1 - high, 1 - low)
         case _:
             return ratio
-
-
-def _sizes(line: TableRow) -> Iterable[str]:
-    """Return the sources of sizes of ronda's policy and of the comparator, or one if they agree."""
-    others = (pair.base for pair in line.pairs)
-    sides = (next(filter(None, runs), None) for runs in (line.runs, others))
-    known = (str(run.metrics.get("knowledge", "–")) for run in sides if run is not None)
-    return dict.fromkeys(known)
 
 
 def _told(claim: Claim, answer: dict[str, Any]) -> tuple[float | None, str]:

@@ -117,7 +117,10 @@ def nodes(series: Demand, lines: Sequence[ControllerLine]) -> Chart:
         at = days[_wakes(line.control.active)]
         wakes = Marks("points", at, [low + 2] * len(at), colour=index, symbol="|")
         marks = [needed, awake, every, *[wakes] * (len(at) <= 200)]
-        panels.append(Panel(marks, x, y, _said(line), grid=False))
+        slept = f"{line.outcome.mean_sleeping_nodes:.1f} asleep"
+        woken = f"{line.outcome.wakeups_per_day:.2f} wake-ups a day"
+        said = f"{line.policy}, knows {KNOWS[line.control.knowledge]}: {slept}, {woken}"
+        panels.append(Panel(marks, x, y, said, grid=False))
     columns = {"day": days, "needed": series.needed_nodes, "total": series.total_nodes}
     columns |= {line.policy: line.control.active for line in lines}
     return Chart(
@@ -225,14 +228,6 @@ def by_day(series: Demand, lines: Sequence[ControllerLine]) -> Chart:
         one_x=True,
         header=("policy", "day", "node_hours_asleep", "wakeups"),
         rows=rows,
-    )
-
-
-def _said(line: ControllerLine) -> str:
-    made = line.outcome
-    return (
-        f"{line.policy}, knows {KNOWS[line.control.knowledge]}: "
-        f"{made.mean_sleeping_nodes:.1f} asleep, {made.wakeups_per_day:.2f} wake-ups a day"
     )
 
 

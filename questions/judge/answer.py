@@ -119,7 +119,13 @@ def judge(
         jobs = _judged(instance, recorded, name, (begin_s, until_s))
         proven = node_uses(jobs, begin_s, recorded.until_s)
     wide = on_given_nodes(jobs, instance) if cluster_known else jobs
-    full = node_uses(wide, begin_s, recorded.until_s, _sizes(instance, wide))
+    machines, groups = instance.cluster.topology, instance.cluster.node_groups
+    has = {node: groups[int(machines.node_group[node])].has for node in wide.nodes}
+    sizes = {
+        node: (float(machines.node_gpus[node]), *(own.get(name, inf) for name in wide.hosts))
+        for node, own in has.items()
+    }
+    full = node_uses(wide, begin_s, recorded.until_s, sizes)
 
     replays = list[ReplayedQueue]()
     for space, own, uses in ((PROVEN, jobs, proven), (FULL, wide, full)):
@@ -204,16 +210,6 @@ def _trusted(
         f"{share[k]:.0%} of the most that was in use "
         f"on the nodes, less than {trust:.0%}: what runs at its end is missing in it."
     )
-
-
-def _sizes(instance: Instance, jobs: JudgedJobs) -> dict[int, tuple[float, ...]]:
-    """Return devices and resources of hosts of each node that jobs may use."""
-    topology, groups = instance.cluster.topology, instance.cluster.node_groups
-    has = {node: groups[int(topology.node_group[node])].has for node in jobs.nodes}
-    return {
-        node: (float(topology.node_gpus[node]), *(own.get(name, inf) for name in jobs.hosts))
-        for node, own in has.items()
-    }
 
 
 def _told(

@@ -74,7 +74,12 @@ class MarginalGreedy(TimelyPolicy):
         energy_j = table.power_w * seen.left_s
         steps = steps_of(table, seen.left_s, energy_j)
         case = MarginalCase(seen, values, energy_j, Counted.of(round), uses(round, table), steps)
-        chosen = _climbed(case, self.worth(case))
+        # A climb only from the smallest options may end elsewhere for minor reasons, and every
+        # changed job restarts: the more valuable of two climbs counts, the other from what runs.
+        worth, small = self.worth(case), (steps.start, steps.frugal)
+        starts = (_start(case, (running_rows(table), *small)), _start(case, small))
+        climbs = [climbed(left, case.uses, start, steps.up, worth) for start, left in starts]
+        chosen = max(climbs, key=lambda rows: float(values[rows[rows >= 0]].sum()))
         record = SolveRecord(solve_s=deadline.elapsed() - question.options_s, solver="greedy")
         # Power that no job can use yet is saved for waiting jobs.
         watt_value = worth_of_a_watt(table, values, chosen) or float(len(round.waiting))
@@ -163,19 +168,6 @@ class PowerflowPrices(MarginalGreedy):
             watts = case.uses.watts[:, tightest] + table.gpus * each_w[table.pool]
             cost = cost + watts / left.watts[tightest]
         return priced(case.steps.up, case.values, cost)
-
-
-def _climbed(case: MarginalCase, worth: Floats) -> Rows:
-    """Return the more valuable of the climbs from the smallest and the running options, shape (J,).
-
-    A climb only from the smallest options may end elsewhere for minor reasons, and every changed
-    job restarts.
-    """
-    steps = case.steps
-    small = (steps.start, steps.frugal)
-    starts = (_start(case, (running_rows(case.outlook.table), *small)), _start(case, small))
-    climbs = [climbed(left, case.uses, start, steps.up, worth) for start, left in starts]
-    return max(climbs, key=lambda rows: float(case.values[rows[rows >= 0]].sum()))
 
 
 def _start(case: MarginalCase, choices: Iterable[Rows]) -> tuple[Rows, Counted]:
