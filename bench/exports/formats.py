@@ -42,8 +42,3 @@ def write_schedule(
     """
     text = format_of(path, name)(instance, schedule).encode()
     write_bytes(path, packer(path)(text) if path.name.endswith(".gz") else text)
-
-
-def write_jobs(instance: Instance, path: Path) -> None:
-    """Write the jobs of an instance that has not run in the Standard Workload Format."""
-    write_bytes(path, standard_workload(instance).encode())

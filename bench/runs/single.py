@@ -25,7 +25,6 @@ from ronda.instances.models.throughput import samples_per_s
 from ronda.instances.outcome.metrics import summarise
 from ronda.instances.outcome.sweep_results import searched
 from ronda.instances.schedule import RECORDED, Schedule
-from ronda.instances.violation import Violation
 from ronda.solvers.contract import Capability
 from ronda.solvers.greedy.turns import SHARE
 from ronda.solvers.registry import policy, policy_class
@@ -89,30 +88,29 @@ def measure(
     if isinstance(told, list):
         metrics["notes"] = [*map(str, told)]
     metrics["wall_s"] = wall_s
-    if schedule.policy == RECORDED:
-        return RunFigures(_as_recorded(metrics, schedule, violations), [])
+    if schedule.policy == RECORDED:  # it has no figures that only decisions have
+        decided = (
+            "rounds",
+            "median_solve_s",
+            "p99_solve_s",
+            "overruns",
+            "fallbacks",
+            "pinned_jobs",
+        )
+        kept = {name: value for name, value in metrics.items() if name not in decided}
+        words = [f"{RECORDED}: {note}" for note in schedule.config.get("notes", ())]
+        if violations:
+            kept.pop("gap_mean_jct", None)  # the bound holds for what keeps the rules
+            counts = Counter(each.code for each in violations).most_common()
+            broken = ", ".join(f"{code} {n:,}" for code, n in counts)
+            words.append(f"{RECORDED}: it breaks rules of the instance: {broken}")
+        words = [*kept.get("notes", ()), *words]
+        return RunFigures(kept | {"broken_rules": len(violations), "notes": words}, [])
     metrics["violations"] += len(violations)  # in addition to those of refused plans
     refused = _first(schedule, "violations", "faults of plans that were refused")
     gave = _first(schedule, "conflicts", "limits gave way")
     wrong = [*map(str, violations), *refused]
     return RunFigures(metrics | ({"wrong": wrong[0]} if wrong else {}), wrong, gave)
-
-
-DECISIONS = ("rounds", "median_solve_s", "p99_solve_s", "overruns", "fallbacks", "pinned_jobs")
-
-
-def _as_recorded(
-    metrics: dict[str, Any], schedule: Schedule, broken: Sequence[Violation]
-) -> dict[str, Any]:
-    """Return the figures of what a log tells of, without those that only decisions have."""
-    kept = {name: value for name, value in metrics.items() if name not in DECISIONS}
-    told = [f"{RECORDED}: {note}" for note in schedule.config.get("notes", ())]
-    if broken:
-        kept.pop("gap_mean_jct", None)  # the bound holds for what keeps the rules
-        counts = Counter(each.code for each in broken).most_common()
-        words = ", ".join(f"{code} {n:,}" for code, n in counts)
-        told.append(f"{RECORDED}: it breaks rules of the instance: {words}")
-    return kept | {"broken_rules": len(broken), "notes": [*kept.get("notes", ()), *told]}
 
 
 def eaten(shares: Mapping[str, Sequence[float]]) -> list[str]:

@@ -173,9 +173,11 @@ class PowerflowPrices(MarginalGreedy):
 def _start(case: MarginalCase, choices: Iterable[Rows]) -> tuple[Rows, Counted]:
     """Return the options of the admitted jobs, shape (J,), -1 for others, and the capacity left.
 
-    Each choice (J,) is offered to all jobs that no earlier choice admitted.
+    Each choice (J,) is offered to all jobs that no earlier choice admitted, in ascending order of
+    the seconds to completion divided by weight and time since submission.
     """
-    table, left = case.outlook.table, case.left.rest()
+    seen, table, left = case.outlook, case.outlook.table, case.left.rest()
+    age_s = seen.round.now_s - np.array([state.job.submit_s for state in table.jobs])
     now = np.full(len(table.jobs), -1, dtype=np.int64)
     must = np.flatnonzero(table.must_run)
     now[must] = case.steps.start[must]
@@ -183,17 +185,9 @@ def _start(case: MarginalCase, choices: Iterable[Rows]) -> tuple[Rows, Counted]:
         watts = case.uses.watts[row].tolist()
         left.take(int(table.pool[row]), int(table.gpus[row]), watts, anyhow=True)
     for rows in choices:
-        jobs = np.flatnonzero((now < 0) & (rows >= 0))
-        queue = rows[jobs][np.argsort(_urgency(case, rows[jobs]), kind="stable")]
-        fit = admitted(left, case.uses, queue)
+        able = rows[(now < 0) & (rows >= 0)]
+        job = table.job[able]
+        urgency = seen.left_s[able] / (seen.weight[job] * np.maximum(age_s[job], 1.0))
+        fit = admitted(left, case.uses, able[np.argsort(urgency, kind="stable")])
         now[table.job[fit]] = fit
     return now, left
-
-
-def _urgency(case: MarginalCase, rows: Rows) -> Floats:
-    """Return, per row, the seconds to completion divided by weight and time since submission."""
-    seen = case.outlook
-    table, now_s = seen.table, seen.round.now_s
-    age_s = now_s - np.array([state.job.submit_s for state in table.jobs])
-    job = table.job[rows]
-    return np.asarray(seen.left_s[rows] / (seen.weight[job] * np.maximum(age_s[job], 1.0)))

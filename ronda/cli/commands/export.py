@@ -13,7 +13,7 @@ from ronda.cli.options import TARGET, Source, out_file_options, policy_options, 
 from ronda.cli.output import show
 from ronda.instances.check.checker import check
 from ronda.instances.errors import InputError, printable
-from ronda.instances.files.storage import label
+from ronda.instances.files.storage import label, write_bytes
 from ronda.instances.tables.table import Report
 
 
@@ -69,11 +69,12 @@ def command(
     Workload Format, or the jobs.csv of Batsim 4.2.1 (docs/exports.md).
     """
     if answer is None and (name == "swf" or out.suffix == ".swf"):
-        from ronda.bench.exports.formats import format_of, write_jobs
+        from ronda.bench.exports.formats import format_of
+        from ronda.bench.exports.workload import standard_workload
 
         format_of(out, name)
         instance = load_instance(source)
-        write_jobs(instance, out)
+        write_bytes(out, standard_workload(instance).encode())
         fields = {"out": str(out), "instance": instance.name, "jobs": len(instance.jobs)}
         counts: tuple[str, ...] = ("jobs",)
     elif answer is None:
