@@ -33,20 +33,55 @@ class Form:
         Index of each job, shape (n,).
     value
         Value of each job in each way, shape (n, W).
+    use
+        What each way uses of what couples jobs besides nodes, shape (W, C); None for nothing.
     """
 
     slot: Rows
     times: Ints
     jobs: Rows
     value: Floats
+    use: Floats | None = None
 
     def cost(self, prices: Floats) -> Floats:
-        """Return the price of each way at prices of slots (Q,), shape (W,)."""
-        return np.asarray((np.append(prices, 0.0)[self.slot] * self.times).sum(axis=1))
+        """Return the price of each way at all prices (Q + C,), shape (W,)."""
+        slots = (np.append(prices, 0.0)[self.slot] * self.times).sum(axis=1)
+        return np.asarray(slots + self.cost_of_use(prices))
+
+    def cost_of_use(self, prices: Floats) -> Floats:
+        """Return the price of what each way uses besides slots, shape (W,)."""
+        if self.use is None:
+            return np.zeros(len(self.slot))
+        return np.asarray(self.use @ prices[-self.use.shape[1] :])
+
+    def single(self, prices: Floats) -> Mask:
+        """Return whether each way takes slots of one kind and nothing scarce besides, (W,)."""
+        return np.asarray((self.slot[:, 1:] < 0).all(axis=1) & (self.cost_of_use(prices) <= 0))
 
     def net(self, prices: Floats) -> Floats:
         """Return values less prices of each way, and 0 for none, shape (n, W + 1)."""
         return np.hstack([self.value - self.cost(prices), np.zeros((len(self.jobs), 1))])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coupling:
+    """What couples jobs besides nodes: `limit` (C,), and blocks, which add to limits at a price.
+
+    Blocks have a `value` (B,) each, use (C, B), and are taken up to a `most` (B,), in any amount.
+    """
+
+    limit: Floats
+    value: Floats
+    use: Floats
+    most: Floats
+
+    def worth(self, prices: Floats) -> Floats:
+        """Return the terms of D that belong to no job and no node, at prices (C,)."""
+        blocks = np.maximum(0.0, self.value - prices @ self.use) * self.most
+        return np.append(prices * self.limit, blocks)
+
+
+NO_COUPLING = Coupling(np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +103,8 @@ class NodeModel:
         Forms of jobs.
     group
         Group of each job, shape (J,), -1 for none: no node holds two slots of a group.
+    coupling
+        What couples jobs besides nodes.
     """
 
     capacity: Floats
@@ -77,6 +114,12 @@ class NodeModel:
     supplied: Mask
     forms: tuple[Form, ...]
     group: Rows
+    coupling: Coupling = NO_COUPLING
+
+    @property
+    def priced(self) -> int:
+        """The number of prices: of slots, and of what couples jobs besides nodes."""
+        return len(self.size) + len(self.coupling.limit)
 
     @cached_property
     def apart(self) -> Ints:

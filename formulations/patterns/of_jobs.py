@@ -6,7 +6,7 @@ rest of them to others.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ronda.formulations.node_rules.hosts import (
 from ronda.formulations.node_rules.parts import has_parts
 from ronda.formulations.node_rules.shapes import named
 from ronda.formulations.options.table import RACK, OptionTable
-from ronda.formulations.patterns.model import Form, NodeModel
+from ronda.formulations.patterns.model import Coupling, Form, NodeModel
 from ronda.formulations.positions.variables import largest_nodes
 from ronda.formulations.watts import may_sleep, rack_caps
 from ronda.instances.base import Floats, Ints, Mask, Rows
@@ -137,11 +137,12 @@ def _cut_alike(placement: tuple[tuple[int, int], ...], most: int) -> bool:
     return sorted(gpus for _, gpus in placement) == [rest] * (rest > 0) + [most] * whole
 
 
-def job_model(case: Case, value: Floats, stays: Mask) -> JobModel:
+def job_model(case: Case, value: Floats, stays: Mask, use: Floats, coupling: Coupling) -> JobModel:
     """Return the model of a case that patterns can state, with `value` (n,) of each option.
 
-    Running jobs (J,) keep their nodes if they must run or if `stays` is true. Of the options of a
-    job that take the same slots, the one of the greatest value counts.
+    Running jobs (J,) keep their nodes if they must run or if `stays` is true. Options have a `use`
+    (n, C) of what couples jobs besides nodes. Of the options of a job that take the same, the one
+    of the greatest value counts.
     """
     table = case.table
     keep = table.must_run | stays
@@ -149,8 +150,7 @@ def job_model(case: Case, value: Floats, stays: Mask) -> JobModel:
     free, node, count, classes = _classes(case, sets, keep)
     size, supplied, first, slot, times = _slots(case, sets, member, classes)
     some = np.flatnonzero(~keep[case.job] & (value > 0))
-    # Options that take the same slots are one way.
-    take = np.column_stack([slot, times])[some]
+    take = np.column_stack([slot, times, use])[some]
     way = np.unique(take, axis=0, return_inverse=True)[1].reshape(-1)
     order = np.lexsort((-value[some], way, case.job[some]))
     job, way = case.job[some][order], way[order]
@@ -159,9 +159,16 @@ def job_model(case: Case, value: Floats, stays: Mask) -> JobModel:
     options = [own[rows] for rows in _alike(job[new], way[new])]
     width = 2 if (slot[own, 1] >= 0).any() else 1
     forms = [
-        Form(slot[at[0], :width], times[at[0], :width], case.job[at[:, 0]], value[at])
+        Form(
+            slot[at[0], :width],
+            times[at[0], :width],
+            case.job[at[:, 0]],
+            value[at],
+            use[at[0]] if use.size else None,
+        )
         for at in options
     ]
+    kept = np.flatnonzero(keep[case.job] & table.current[case.rows])
     model = NodeModel(
         capacity=free,
         count=count,
@@ -170,8 +177,8 @@ def job_model(case: Case, value: Floats, stays: Mask) -> JobModel:
         supplied=supplied,
         forms=tuple(forms),
         group=_groups(case),
+        coupling=replace(coupling, limit=coupling.limit - use[kept].sum(axis=0)),
     )
-    kept = np.flatnonzero(keep[case.job] & table.current[case.rows])
     return JobModel(case, model, node, tuple(options), kept, first)
 
 

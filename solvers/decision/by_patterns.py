@@ -14,6 +14,7 @@ from ronda.formulations.allocation.rows import separable, within
 from ronda.formulations.allocation.separable import Separable
 from ronda.formulations.objectives.switching_cost import loss_of_moves
 from ronda.formulations.options.table import rows_of, running_rows
+from ronda.formulations.patterns.model import NO_COUPLING, Coupling
 from ronda.formulations.patterns.of_jobs import JobModel, job_model, unstated
 from ronda.formulations.placement.moves import move_room
 from ronda.instances.base import Floats, Rows
@@ -27,6 +28,12 @@ from ronda.solvers.prices.fill import needed_blocks, without_excess
 
 OF_NODES = ("gpus[", "whole_nodes[", "buddy[", "host[", "host_nodes[", "named_nodes[", "apart[")
 """The families of rows that patterns imply, which have no price beside those of slots."""
+
+KINDS = 500
+"""The most kinds of uses of what couples jobs besides nodes, for prices of their own."""
+
+GREAT = 100.0
+"""The price of missing a limit that asks for a least use, in values of the most valuable option."""
 
 PRECISION = 0.2
 """The share of a node's value to which prices are found and plans are precise enough."""
@@ -68,8 +75,10 @@ def choose_by_patterns(
         return replace(choice, record=replace(choice.record, message=said))
     case = make_case(round, table, values, Fidelity.NODES)
     problem = separable(case)
-    coupling = [not name.startswith(OF_NODES) for name in problem.names]
-    prices = np.array([choice.prices.get(name, 0.0) for name in problem.names]) * coupling
+    prices = np.array([choice.prices.get(name, 0.0) for name in problem.names])
+    others = np.flatnonzero([not name.startswith(OF_NODES) for name in problem.names])
+    use, coupling = _coupling(problem, others)
+    prices *= np.isin(np.arange(len(prices)), others) & (not use.size)
     net = problem.use.net(problem.value, prices)
     now = running_rows(table)
     stays = (choice.chosen >= 0) & (choice.chosen == now)
@@ -78,7 +87,7 @@ def choose_by_patterns(
     lost = loss_of_moves(round, table, values, choice.chosen[choice.chosen >= 0], set(moved))
     best, worth = choice, -np.inf if plan is None else choice.objective - lost
     for kept in (np.zeros_like(stays), stays) if stays.any() else (stays,):
-        whole = job_model(case, net, kept)
+        whole = job_model(case, net, kept, use, coupling)
         found = packed(whole.model, gap, search.deadline.sooner(late_s), question.seed)
         if not kept.any():  # the bound of all plans
             told = found.priced.bound + _of_rows(problem, prices, net[whole.kept])
@@ -87,7 +96,12 @@ def choose_by_patterns(
             late = found.stop is StopReason.TIME_LIMIT
             stop = found.stop if late else choice.stop
             best = replace(best, bound=min(choice.bound, told), stop=stop)
-        chosen, placed = _placed(question, whole, found, problem, prices)
+        if use.size:
+            prices_now = np.zeros(len(prices))
+            prices_now[others] = found.priced.prices[len(whole.model.size) :]
+        else:
+            prices_now = prices
+        chosen, placed = _placed(question, whole, found, problem, prices_now)
         room = move_room(table, chosen[chosen >= 0])
         if not within(case, chosen) or (room is not None and not room.allows(placed.moved)):
             continue
@@ -101,6 +115,24 @@ def choose_by_patterns(
     record = replace(choice.record, solver=PATTERNS, solve_s=solve_s, message=said)
     best = replace(best, bound=max(best.bound, best.objective), record=record)
     return best.judged(search.gap)
+
+
+def _coupling(problem: Separable, rows: Rows) -> tuple[Floats, Coupling]:
+    """Return what options use (n, C) of the resources `rows`, and these, if uses are of few kinds.
+
+    A limit that asks for a least use may be missed, at a great price.
+    """
+    use = problem.use.dense()[rows].T
+    if len(np.unique(use, axis=0)) > KINDS or not use.size:
+        return use[:, :0], NO_COUPLING
+    limit = problem.capacity[rows]
+    least = np.flatnonzero((limit < 0) & (problem.block_use[rows] >= 0).all(axis=1))
+    lack = -np.eye(len(rows))[:, least]
+    smallest = np.where(use == 0, np.inf, np.abs(use)).min(axis=0)[least]
+    cost = GREAT * np.abs(problem.value).max() / smallest
+    value, blocks = np.append(problem.block_value, -cost), problem.block_use[rows]
+    most = np.append(problem.block_count, -limit[least])
+    return use, Coupling(limit, value, np.hstack([blocks, lack]), most)
 
 
 def _of_rows(problem: Separable, prices: Floats, kept: Floats) -> float:

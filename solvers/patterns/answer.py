@@ -53,7 +53,7 @@ def packed(model: NodeModel, gap: float, deadline: Deadline, seed: int) -> Packe
     with ending(deadline.sooner(deadline.paced(DEAL_S * jobs)).end):
         with suppress(OutOfTimeError):
             fill(priced, ranges, way)
-        seats = patched(model, seated(model, ranges, way, seed), way, priced.unit)
+        seats = patched(priced, seated(model, ranges, way, seed), way)
     return Packed(priced, way, seats, stop)
 
 

@@ -9,6 +9,7 @@ from ronda.formulations.patterns.model import TOLERANCE, NodeModel
 from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import OutOfTimeError, watched
 from ronda.solvers.patterns.master import PatternMaster
+from ronda.solvers.patterns.pricing import SlotPrices
 from ronda.solvers.patterns.rounding import Ranges
 
 CLOSE = (0.002, 0.01, 0.05, 0.25)
@@ -41,7 +42,8 @@ def matched(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> None
             way[got] = w
             used = form.slot[w] >= 0
             np.subtract.at(supply, form.slot[w, used], form.times[w, used] * len(got))
-    for each in (prices, np.zeros_like(prices)):
+    others = np.arange(len(prices)) >= len(model.size)
+    for each in (prices, prices * others):
         chosen(model, supply, each, way)
 
 
@@ -189,19 +191,20 @@ def _separate(model: NodeModel, seats: Seats, way: Rows, seed: int) -> None:
     way[gone] = -1
 
 
-def patched(model: NodeModel, seats: Seats, way: Rows, unit: Floats) -> Seats:
+def patched(priced: SlotPrices, seats: Seats, way: Rows) -> Seats:
     """Return places with further jobs on nodes that have a free place, and note their ways.
 
     Jobs that are worth most for the resources that they take come first. If the time ends, the
     nodes so far are the answer.
     """
+    model = priced.model
     free = model.capacity.repeat(model.count, axis=0) * (1 + TOLERANCE)
     owner = np.arange(len(model.count)).repeat(model.count)
     open_nodes, held = np.unique(seats.node[seats.job < 0]), seats.job >= 0
     seats = Seats(seats.node[held], seats.slot[held], seats.job[held])
     for r in range(free.shape[1]):
         free[:, r] -= np.bincount(seats.node, model.size[seats.slot, r], len(free))
-    job, which, slot = _offers(model, way, unit)
+    job, which, slot = _offers(priced, way)
     size, group = model.size[slot], model.group[job]
     offered = [np.flatnonzero(model.supplied[slot, k]) for k in range(len(model.count))]
     own = model.group[seats.job]
@@ -227,14 +230,16 @@ def patched(model: NodeModel, seats: Seats, way: Rows, unit: Floats) -> Seats:
     return Seats(*(np.concatenate(pair) for pair in columns))
 
 
-def _offers(model: NodeModel, way: Rows, unit: Floats) -> tuple[Rows, Rows, Rows]:
+def _offers(priced: SlotPrices, way: Rows) -> tuple[Rows, Rows, Rows]:
     """Return job, way and slot of the best jobs of each form without a way, the densest first."""
-    mean, parts = unit[model.count > 0].mean(axis=0), [np.zeros((4, 0))]
+    model, parts = priced.model, [np.zeros((4, 0))]
+    mean = priced.unit[model.count > 0].mean(axis=0)
     for form in model.forms:
         rows = np.flatnonzero(way[form.jobs] < 0)
         rows = rows[np.argsort(-form.value[rows].max(axis=1), kind="stable")[:ALIKE]]
-        for w, (slot, times) in enumerate(zip(form.slot, form.times, strict=True)):
-            if times.sum() == 1:
+        single = form.single(priced.prices) & (form.times.sum(axis=1) == 1)
+        for w, slot in enumerate(form.slot):
+            if single[w]:
                 q = slot.max()
                 density = form.value[rows, w] / (model.size[q] @ mean + 1e-12)
                 n = len(rows)

@@ -68,7 +68,8 @@ class PatternMaster:
     def _tiers(
         self, prices: Floats | None, widths: Sequence[float], supply: Floats | None
     ) -> highspy.HighsLp:
-        slots, classes = self.model.supplied.shape
+        slots, classes, coupling = len(self.model.size), len(self.model.count), self.model.coupling
+        rows = self.model.priced
         cost, upper, amount = list[float](), list[float](), list[float]()
         start, index = [0], list[int]()
         limit = list[float]()
@@ -82,8 +83,11 @@ class PatternMaster:
                 (way[way >= 0].tolist(), times[way >= 0].tolist())
                 for way, times in zip(form.slot, form.times, strict=True)
             ]
+            for (way, times), use in zip(uses, [] if form.use is None else form.use, strict=False):
+                way += (slots + np.flatnonzero(use)).tolist()
+                times += use[use != 0].tolist()
             for jobs, values in zip(n.tolist(), mean.tolist(), strict=True):
-                row = slots + classes + len(limit)
+                row = rows + classes + len(limit)
                 for value, (way, times) in zip(values, uses, strict=True):
                     cost.append(-value)
                     upper.append(jobs)
@@ -92,13 +96,20 @@ class PatternMaster:
                     start.append(len(index))
                 if several:
                     limit.append(jobs)
+        cost += (-coupling.value).tolist()
+        upper += coupling.most.tolist()
+        for use in coupling.use.T:
+            index += (slots + np.flatnonzero(use)).tolist()
+            amount += use[use != 0].tolist()
+            start.append(len(index))
         lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(cost), slots + classes + len(limit)
+        lp.num_col_, lp.num_row_ = len(cost), rows + classes + len(limit)
         lp.col_cost_, lp.col_lower_ = np.array(cost), np.zeros(len(cost))
         lp.col_upper_ = np.array(upper)
         lp.row_lower_ = np.full(lp.num_row_, -highspy.kHighsInf)
         given = np.zeros(slots) if supply is None else supply
-        lp.row_upper_ = np.concatenate([given, self.model.count.astype(float), limit])
+        count = self.model.count.astype(float)
+        lp.row_upper_ = np.concatenate([given, coupling.limit, count, limit])
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_ = np.array(start), np.array(index)
         lp.a_matrix_.value_ = np.array(amount, dtype=np.float64)
@@ -115,7 +126,7 @@ class PatternMaster:
             self._known.add(key)
             self.owner.append(k)
             self.patterns.append(pattern)
-            index.append(np.append(self.sacks[k].slots[used], len(self.model.size) + k))
+            index.append(np.append(self.sacks[k].slots[used], self.model.priced + k))
             amount.append(np.append(-pattern[used], 1.0))
             cost.append(self.sacks[k].cost)
         if n := len(cost):
@@ -135,7 +146,7 @@ class PatternMaster:
         """
         _run(self._lp)
         answer = self._lp.getSolution()
-        prices = np.maximum(0.0, -np.array(answer.row_dual[: len(self.model.size)]))
+        prices = np.maximum(0.0, -np.array(answer.row_dual[: self.model.priced]))
         share = np.array(answer.col_value[self._demand :])
         return -self._lp.getInfo().objective_function_value, prices, share
 
@@ -180,7 +191,7 @@ class PatternMaster:
             lp.addCols(m, np.zeros(m), np.zeros(m), most, len(index), begin, index, amount)
         _run(lp)
         duals = np.maximum(0.0, -np.array(lp.getSolution().row_dual))
-        return duals[: len(model.size)], duals[rows:].reshape(classes, resources) / unit
+        return duals[: model.priced], duals[rows:].reshape(classes, resources) / unit
 
 
 def _run(lp: highspy.Highs) -> None:

@@ -47,8 +47,8 @@ class SlotPrices:
     @classmethod
     def at_zero(cls, model: NodeModel) -> "SlotPrices":
         """Return prices of 0, at which every job runs."""
-        slots, classes = model.supplied.shape
-        sacks, prices = [Knapsack(model, k) for k in range(classes)], np.zeros(slots)
+        classes = len(model.count)
+        sacks, prices = [Knapsack(model, k) for k in range(classes)], np.zeros(model.priced)
         bound = bound_at(model, prices, np.zeros(classes))
         return cls(model, sacks, prices, np.zeros_like(model.capacity), bound)
 
@@ -58,7 +58,10 @@ def bound_at(model: NodeModel, prices: Floats, tops: Floats) -> float:
     terms, size = [float(n * top) for n, top in zip(model.count, tops, strict=True)], 0.0
     for form, gains in zip(model.forms, model.surpluses(prices), strict=True):
         terms += gains.tolist()
-        size += float(np.abs(form.value).max(axis=1).sum() + form.cost(prices).max() * len(gains))
+        most = float(np.abs(form.cost(prices)).max())
+        size += float(np.abs(form.value).max(axis=1).sum()) + most * len(gains)
+    terms += (others := model.coupling.worth(prices[len(model.size) :])).tolist()
+    size += float(np.abs(others).sum())
     return math.fsum(terms) + ROUNDING * (size + float(model.count @ tops))
 
 

@@ -134,13 +134,13 @@ def fill(priced: SlotPrices, ranges: Ranges, way: Rows) -> None:
 
     The jobs that are worth most for the resources that they take come first. Each goes where its
     value less the prices of resources is greatest, and then where the least room is left. Ways that
-    take slots of two kinds are left out.
+    take slots of two kinds, or something scarce besides, are left out.
     """
     model, chunks = priced.model, list[tuple[float, int, int, Rows]]()
     mean = priced.unit[model.count > 0].mean(axis=0)
     for f, form in enumerate(model.forms):
         open_rows = np.flatnonzero(way[form.jobs] < 0)
-        single = (form.slot[:, 1:] < 0).all(axis=1)
+        single = form.single(priced.prices)
         if not single.any() or not len(open_rows):
             continue
         taken = form.times[single, 0] * (model.size[form.slot[single, 0]] @ mean)
@@ -155,11 +155,12 @@ def fill(priced: SlotPrices, ranges: Ranges, way: Rows) -> None:
 
 def _fill(priced: SlotPrices, ranges: Ranges, form: Form, part: Rows, way: Rows) -> None:
     model, places = priced.model, list[tuple[float, float, int, int]]()
+    single = form.single(priced.prices)
     for w, (q, times) in enumerate(
         zip(form.slot[:, 0].tolist(), form.times[:, 0].tolist(), strict=True)
     ):
         fits = (ranges.free >= model.size[q]).all(axis=1) & model.supplied[q, ranges.owner]
-        some = np.flatnonzero(fits & (form.slot[w, 1:] < 0).all())
+        some = np.flatnonzero(fits & single[w])
         unit = priced.unit[ranges.owner[some]]
         worth = form.value[part[-1], w] - times * (unit @ model.size[q])
         tight = (ranges.free[some] * unit).sum(axis=1)

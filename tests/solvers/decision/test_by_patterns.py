@@ -21,6 +21,7 @@ from ronda.instances.plan import Plan, SolutionStatus
 from ronda.instances.profile import rigid_profile
 from ronda.instances.round import Round
 from ronda.instances.site import Neighbourhood, Site
+from ronda.solvers.decision import by_patterns as by_patterns_module
 from ronda.solvers.decision.by_patterns import choose_by_patterns
 from ronda.solvers.decision.plan import PATTERNS, Choice, Question, to_plan
 from ronda.solvers.prices.dual import Search
@@ -38,8 +39,8 @@ def by_patterns(question, prices=()):
 
 
 @pytest.mark.parametrize("seed", range(TINY))
-def test_no_plan_of_a_tiny_round_is_above_the_bound(seed):
-    """So it is at any prices of what couples jobs; the plan is valid, and no better than any."""
+def test_no_plan_of_a_tiny_round_is_above_the_bound(seed, monkeypatch):
+    """So it is with rows or any prices of what couples jobs; the plan is valid, and no better."""
     round_ = tiny(seed, drawn_rules(seed, tuple(RULES)))
     parameters = {"power": OBJECTIVE["power"]}
     question = Question.of(round_, OBJECTIVE["objective"], parameters=parameters)
@@ -49,6 +50,7 @@ def test_no_plan_of_a_tiny_round_is_above_the_bound(seed):
     names, rng = separable(case).names, np.random.default_rng(seed)
     best = best_plan(question).worth
     for most in (0.0, 1.0, 20.0):
+        monkeypatch.setattr(by_patterns_module, "KINDS", 0 if most else 500)
         choice, plan = by_patterns(question, {name: most * rng.random() for name in names})
         assert check(round_, plan) == []
         assert choice.objective <= best + 1e-6 * max(1.0, abs(best))
@@ -161,6 +163,21 @@ def test_prices_use_them_where_placement_loses_much():
     assert plan.gap < 0.02 < 0.05 < sums.gap
     assert plan.record.solver == PATTERNS
     assert plan.prices.keys() == sums.prices.keys()
+
+
+def test_licences_are_used_up_and_not_exceeded():
+    """Their rows have prices of their own, so that the plan is close to the bound."""
+    round_ = drawn(1, 40, 240, running=False)
+    held = tuple(
+        replace(state, job=replace(state.job, licences={"solver": 1})) if k % 3 else state
+        for k, state in enumerate(round_.waiting)
+    )
+    cluster = replace(round_.cluster, licences={"solver": 20})
+    round_ = replace(round_, cluster=cluster, waiting=held)
+    choice, plan = by_patterns(Question.of(round_, "rank"))
+    assert check(round_, plan) == []
+    assert sum(bool(s.job.licences) and s.job.id in plan.allocations for s in held) == 20
+    assert choice.objective >= 0.97 * choice.bound
 
 
 def test_nodes_whose_jobs_have_all_left_are_not_cleared():
