@@ -17,7 +17,6 @@ from ronda.solvers.own import IN_FILE
 Cells = list[tuple[str, bool, float | None]]
 """A row of cells: each has a text, whether it is the best, and a number to sort by."""
 
-
 SIZES = {
     "oracle": "knows true sizes",
     "declared": "knows declared sizes",
@@ -25,6 +24,9 @@ SIZES = {
     "none": "looks at no sizes",
 }
 """The words for a policy's knowledge of sizes in a sentence."""
+
+MOST_TABLES = 5
+"""The most tables of single workloads that are shown unfolded."""
 
 
 def cells(table: Table) -> list[Cells]:
@@ -46,7 +48,7 @@ def folded(found: Reported, tables: Sequence[Table]) -> tuple[list[Table], list[
     """Return the tables to show, and the tables of single workloads to fold if there are many."""
     names = {name for r in found.results for name in (r.instance, r.workload)}
     own = [table for table in tables if table.title.partition(" · ")[0] in names]
-    if len(own) <= 5:
+    if len(own) <= MOST_TABLES:
         return list(tables), []
     return [table for table in tables if table not in own], own
 
