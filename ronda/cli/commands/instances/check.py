@@ -63,9 +63,12 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
     order = f"{source}: {kind_of(found)}, in order"
     said = order if answer is None else f"{answer}: keeps every rule of {source}"
     counts = Counter(each.code for each in broken)
+    told = {"kind": "tasks"}
+    if not isinstance(found, TaskRound):
+        told = {"kind": type(found).__name__.lower(), "fingerprint": fingerprint(found)}
     fields = {
         "file": source,
-        **_told(found),
+        **told,
         "answer": answer,
         "violations": [*map(str, broken)],
         "counts": counts,
@@ -74,12 +77,6 @@ def command(source: str, answer: str | None, as_json: bool) -> int:
     rules = f" of {len(counts)} rules" if len(counts) > 1 else ""
     parts.append(f"{len(broken):,} violations{rules}" if broken else said)
     return show(Report(fields, parts, code=1 if broken else 0), as_json=as_json)
-
-
-def _told(found: Document | TaskRound) -> dict[str, str]:
-    if isinstance(found, TaskRound):
-        return {"kind": "tasks"}
-    return {"kind": type(found).__name__.lower(), "fingerprint": fingerprint(found)}
 
 
 def _by_rule(broken: Sequence[Violation], counts: Counter[str]) -> Table:
