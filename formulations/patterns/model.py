@@ -54,9 +54,9 @@ class Form:
             return np.zeros(len(self.slot))
         return np.asarray(self.use @ prices[-self.use.shape[1] :])
 
-    def single(self, prices: Floats) -> Mask:
-        """Return whether each way takes slots of one kind and nothing scarce besides, (W,)."""
-        return np.asarray((self.slot[:, 1:] < 0).all(axis=1) & (self.cost_of_use(prices) <= 0))
+    def costless(self, prices: Floats) -> Mask:
+        """Return whether each way uses nothing scarce besides slots, shape (W,)."""
+        return np.asarray(self.cost_of_use(prices) <= 0)
 
     def net(self, prices: Floats) -> Floats:
         """Return values less prices of each way, and 0 for none, shape (n, W + 1)."""

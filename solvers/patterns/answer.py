@@ -49,7 +49,7 @@ def packed(model: NodeModel, gap: float, deadline: Deadline, seed: int) -> Packe
             stop = StopReason.TIME_LIMIT
     ranges = laid(priced)
     way = np.full(jobs, -1)
-    matched(model, ranges.supply(), priced.prices, way)
+    ranges.take_back(matched(model, ranges.supply(), priced.prices, way))
     with ending(deadline.sooner(deadline.paced(DEAL_S * jobs)).end):
         with suppress(OutOfTimeError):
             fill(priced, ranges, way)

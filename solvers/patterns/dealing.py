@@ -12,6 +12,9 @@ from ronda.solvers.patterns.master import PatternMaster
 from ronda.solvers.patterns.pricing import SlotPrices
 from ronda.solvers.patterns.rounding import Ranges
 
+SMALL = 0.05
+"""The share of a job in a way that is left out."""
+
 CLOSE = (0.002, 0.01, 0.05, 0.25)
 """The widths of the tiers that share slots."""
 
@@ -20,19 +23,25 @@ ROUNDS, TRIES, ALIKE = 12, 200, 100
 a form that nodes with room are offered."""
 
 
-def matched(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> None:
+def matched(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> Floats:
     """Choose the ways (J,) of jobs that are worth most together with a supply (Q,) of slots.
 
+    Return the slots that are left, shape (Q,).
+
     A linear program says how many jobs of each tier at the prices (Q,) get each way. Within a tier
-    it is those that lose most by another one. What its fractions leave over, jobs choose.
+    it is those that lose most by another one. Large fractions are rounded up while slots last, and
+    jobs choose among the slots that are left.
     """
     if not supply.any():
-        return
+        return supply
     supply = supply.copy()
     master = PatternMaster(model, (), prices, CLOSE, supply)
-    prices = master.solve()[1]
-    for form, tier, share in zip(model.forms, master.tiers, master.shares(), strict=True):
+    prices, rest = master.solve()[1], list[tuple[float, int, int, int]]()
+    columns = zip(model.forms, master.tiers, master.shares(), strict=True)
+    for f, (form, tier, share) in enumerate(columns):
         net, whole = form.net(prices), np.floor(share + 1e-6)
+        parts = np.argwhere(share - whole > SMALL).tolist()
+        rest += [(float(whole[t, w] - share[t, w]), f, t, w) for t, w in parts]
         for w in range(len(form.slot)):
             other = np.delete(net, w, axis=1).max(axis=1)
             rows = np.flatnonzero((way[form.jobs] < 0) & (whole[tier, w] > 0))
@@ -42,9 +51,16 @@ def matched(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> None
             way[got] = w
             used = form.slot[w] >= 0
             np.subtract.at(supply, form.slot[w, used], form.times[w, used] * len(got))
+    for _, f, t, w in sorted(rest):
+        form = model.forms[f]
+        used, rows = form.slot[w] >= 0, (master.tiers[f] == t) & (way[form.jobs] < 0)
+        if rows.any() and (supply[form.slot[w, used]] >= form.times[w, used]).all():
+            supply[form.slot[w, used]] -= form.times[w, used]
+            way[form.jobs[np.where(rows, form.value[:, w], -np.inf).argmax()]] = w
     others = np.arange(len(prices)) >= len(model.size)
     for each in (prices, prices * others):
         chosen(model, supply, each, way)
+    return supply
 
 
 def chosen(model: NodeModel, supply: Floats, prices: Floats, way: Rows) -> None:
@@ -237,7 +253,7 @@ def _offers(priced: SlotPrices, way: Rows) -> tuple[Rows, Rows, Rows]:
     for form in model.forms:
         rows = np.flatnonzero(way[form.jobs] < 0)
         rows = rows[np.argsort(-form.value[rows].max(axis=1), kind="stable")[:ALIKE]]
-        single = form.single(priced.prices) & (form.times.sum(axis=1) == 1)
+        single = form.costless(priced.prices) & (form.times.sum(axis=1) == 1)
         for w, slot in enumerate(form.slot):
             if single[w]:
                 q = slot.max()

@@ -14,7 +14,7 @@ from ronda.solvers.patterns.master import PatternMaster
 MARGINS = ((0.02, 0.1, 0.25, 0.5), (0.02, 0.1, 0.25, 0.5), (0.005, 0.025, 0.1, 0.25, 0.5))
 """The widths of tiers from the first prices on, and each time that the search stalls."""
 
-MOST_TURNS, STALLED, GAIN = 40, 3, 0.15
+MOST_TURNS, STALLED, GAIN = 40, 3, 0.05
 """The most turns; the search stalls if so many turns together close less than a share of what the
 relaxation falls short of the bound."""
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ronda.formulations.patterns.model import TOLERANCE, Form, NodeModel
-from ronda.instances.base import Floats, Ints, Rows
+from ronda.instances.base import Floats, Ints, Mask, Rows
 from ronda.instances.clock import checkpoint
 from ronda.solvers.patterns.pricing import SlotPrices, sequence
 
@@ -49,7 +49,7 @@ def _nodes(owner: Rows, whole: Floats, model: NodeModel) -> Ints:
 class Ranges:
     """Ranges of nodes with equal contents: class, first and last node, and free amounts (n, R).
 
-    `slots` are those given so far: (first, last, slot, number on each node).
+    `given` holds the number of slots of each kind on each node of a range.
     """
 
     def __init__(self, model: NodeModel) -> None:
@@ -57,23 +57,50 @@ class Ranges:
         self.owner = np.arange(len(model.count))
         self.first, self.last = model.first[:-1].copy(), model.first[1:].copy()
         self.free = model.capacity * (1 + TOLERANCE)
-        self.slots = list[tuple[int, int, int, int]]()
+        self.given = [dict[int, int]() for _ in model.count]
+
+    @property
+    def slots(self) -> list[tuple[int, int, int, int]]:
+        """The slots given: (first node, last node, slot, number on each node)."""
+        spans = zip(self.first.tolist(), self.last.tolist(), self.given, strict=True)
+        return [(*span, q, each) for *span, given in spans for q, each in given.items()]
+
+    def supply(self) -> Floats:
+        """Return the number of slots given, shape (Q,)."""
+        many = np.zeros(len(self.model.size))
+        for first, last, slot, each in self.slots:
+            many[slot] += (last - first) * each
+        return many
 
     def give(self, i: int, slot: int, copies: int, wanted: int) -> int:
         """Give up to `wanted` slots, `copies` on a node of range `i`; return how many were given.
 
-        The nodes of the range that get another number of slots become ranges of their own.
+        Negative `copies` take slots back. The nodes of the range that get another number of slots
+        become ranges of their own.
         """
+        sign, copies = (1, copies) if copies > 0 else (-1, -copies)
         nodes = int(self.last[i] - self.first[i])
         full = min(nodes, wanted // copies)
-        rest = min(wanted - full * copies, copies - 1) if full < nodes else 0
+        rest = wanted - full * copies if full < nodes else 0
         for some, each in ((full, copies), (1, rest)):
             if some and each:
                 self.cut(i, some)
-                self.slots.append((int(self.first[i]), int(self.last[i]), slot, each))
-                self.free[i] -= each * self.model.size[slot]
+                self.given[i][slot] = self.given[i].get(slot, 0) + sign * each
+                self.free[i] -= sign * each * self.model.size[slot]
                 i = len(self.owner) - 1
         return full * copies + rest
+
+    def fitting(self, slot: int) -> Mask:
+        """Return which ranges have room for a slot on each node."""
+        fits = (self.free >= self.model.size[slot]).all(axis=1)
+        return np.asarray(fits & self.model.supplied[slot, self.owner])
+
+    def take_back(self, slots: Floats) -> None:
+        """Take back so many slots of each kind, shape (Q,)."""
+        for q in np.flatnonzero(slots > 0).tolist():
+            wanted = int(slots[q])
+            for i in [i for i, given in enumerate(self.given) if given.get(q)]:
+                wanted -= self.give(i, q, -self.given[i][q], wanted)
 
     def cut(self, i: int, nodes: int) -> None:
         """Keep the first `nodes` of range `i`; the other nodes become the last range."""
@@ -82,14 +109,8 @@ class Ranges:
             self.first, self.last = np.append(self.first, at), np.append(self.last, self.last[i])
             self.owner = np.append(self.owner, self.owner[i])
             self.free = np.vstack([self.free, self.free[i]])
+            self.given.append(self.given[i].copy())
             self.last[i] = at
-
-    def supply(self) -> Floats:
-        """Return the number of slots given, shape (Q,)."""
-        many = np.zeros(len(self.model.size))
-        for first, last, slot, each in self.slots:
-            many[slot] += (last - first) * each
-        return many
 
 
 def laid(priced: SlotPrices) -> Ranges:
@@ -123,9 +144,9 @@ def laid(priced: SlotPrices) -> Ranges:
         ranges.cut(i, n)
         rows[k] = len(ranges.owner) - 1
         ranges.free[i] -= pattern @ priced.sacks[k].size
-        span = int(ranges.first[i]), int(ranges.last[i])
-        slots = priced.sacks[k].slots
-        ranges.slots += [(*span, int(slots[c]), int(pattern[c])) for c in np.flatnonzero(pattern)]
+        slots = priced.sacks[k].slots.tolist()
+        many = zip(slots, pattern.astype(int).tolist(), strict=True)
+        ranges.given[i] = {slot: each for slot, each in many if each}
     return ranges
 
 
@@ -134,48 +155,64 @@ def fill(priced: SlotPrices, ranges: Ranges, way: Rows) -> None:
 
     The jobs that are worth most for the resources that they take come first. Each goes where its
     value less the prices of resources is greatest, and then where the least room is left. Ways that
-    take slots of two kinds, or something scarce besides, are left out.
+    use something scarce besides nodes are left out.
     """
     model, chunks = priced.model, list[tuple[float, int, int, Rows]]()
-    mean = priced.unit[model.count > 0].mean(axis=0)
+    mean = np.append(model.size @ priced.unit[model.count > 0].mean(axis=0), 0.0)
     for f, form in enumerate(model.forms):
-        open_rows = np.flatnonzero(way[form.jobs] < 0)
-        single = form.single(priced.prices)
-        if not single.any() or not len(open_rows):
+        rows = np.flatnonzero(way[form.jobs] < 0)
+        if not len(rows):
             continue
-        taken = form.times[single, 0] * (model.size[form.slot[single, 0]] @ mean)
-        density = (form.value[open_rows][:, single] / (taken + 1e-12)).max(axis=1)
+        density = (form.value[rows] / ((form.times * mean[form.slot]).sum(axis=1) + 1e-12)).max(1)
         order = np.argsort(-density, kind="stable")
         for c, part in enumerate(np.array_split(order, min(CHUNKS, len(order)))):
-            chunks.append((-float(density[part[0]]), f, c, open_rows[part]))
+            chunks.append((-float(density[part[0]]), f, c, rows[part]))
     for _, f, _, part in sorted(chunks, key=lambda chunk: chunk[:3]):
         checkpoint()
-        _fill(priced, ranges, model.forms[f], part, way)
+        form = model.forms[f]
+        may, gangs = form.costless(priced.prices), form.times.sum(axis=1) > 1
+        at = _singles(priced, ranges, form, np.flatnonzero(may & ~gangs), part, way)
+        ways = np.flatnonzero(may & gangs)
+        for w in ways[np.argsort(-form.value[part[0], ways], kind="stable")]:
+            slots = form.slot[w, form.slot[w] >= 0], form.times[w, form.slot[w] >= 0]
+            jobs = form.jobs[part[at : at + _gangs(ranges, *slots, len(part) - at)]]
+            way[jobs] = w
+            at += len(jobs)
 
 
-def _fill(priced: SlotPrices, ranges: Ranges, form: Form, part: Rows, way: Rows) -> None:
-    model, places = priced.model, list[tuple[float, float, int, int]]()
-    single = form.single(priced.prices)
-    for w, (q, times) in enumerate(
-        zip(form.slot[:, 0].tolist(), form.times[:, 0].tolist(), strict=True)
-    ):
-        fits = (ranges.free >= model.size[q]).all(axis=1) & model.supplied[q, ranges.owner]
-        some = np.flatnonzero(fits & single[w])
+def _singles(
+    priced: SlotPrices, ranges: Ranges, form: Form, ways: Rows, part: Rows, way: Rows
+) -> int:
+    """Give one slot each to jobs `part` of a form, in some ways; return how many have one."""
+    model, places, at = priced.model, list[tuple[float, float, int, int]](), 0
+    slots = form.slot.max(axis=1)
+    for w in ways.tolist():
+        some = np.flatnonzero(ranges.fitting(slots[w]))
         unit = priced.unit[ranges.owner[some]]
-        worth = form.value[part[-1], w] - times * (unit @ model.size[q])
+        worth = form.value[part[-1], w] - unit @ model.size[slots[w]]
         tight = (ranges.free[some] * unit).sum(axis=1)
-        places += zip(
-            (-worth).tolist(), tight.tolist(), [w] * len(some), some.tolist(), strict=True
-        )
-    at = 0
+        columns = (-worth).tolist(), tight.tolist(), [w] * len(some), some.tolist()
+        places += zip(*columns, strict=True)
     for _, _, w, i in sorted(places):
-        q, times = int(form.slot[w, 0]), int(form.times[w, 0])
+        if at == len(part):
+            break
+        q = int(slots[w])
         takes = model.size[q] > 0
         room = np.floor(ranges.free[i, takes] / model.size[q, takes]).min(initial=np.inf)
-        copies = int(min(room, 1 if times > 1 else model.spread[q]))
-        if copies > 0:
-            jobs = ranges.give(i, q, copies, times * (len(part) - at)) // times
+        if room > 0:
+            jobs = ranges.give(i, q, int(min(room, model.spread[q])), len(part) - at)
             way[form.jobs[part[at : at + jobs]]] = w
             at += jobs
-        if at == len(part):
-            return
+    return at
+
+
+def _gangs(ranges: Ranges, slots: Rows, times: Ints, jobs: int) -> int:
+    """Give up to so many jobs all their slots, on nodes of their own; return how many."""
+    nodes = np.array([(ranges.last - ranges.first)[ranges.fitting(q)].sum() for q in slots])
+    order = np.argsort(nodes)  # a node with room for a large slot has room for a small one
+    jobs = min(jobs, int((nodes[order] // np.cumsum(times[order])).min()))
+    for q, many in zip(slots[order].tolist(), times[order].tolist(), strict=True):
+        wanted = many * jobs
+        for i in np.flatnonzero(ranges.fitting(q)).tolist():
+            wanted -= ranges.give(i, q, 1, wanted)
+    return jobs

@@ -160,7 +160,7 @@ def test_prices_use_them_where_placement_loses_much():
     plan = ronda.solve(round_, "prices")
     assert check(round_, plan) == []
     assert plan.objective > sums.objective
-    assert plan.gap < 0.02 < 0.05 < sums.gap
+    assert plan.gap < 0.035 < 0.05 < sums.gap
     assert plan.record.solver == PATTERNS
     assert plan.prices.keys() == sums.prices.keys()
 
