@@ -150,8 +150,13 @@ def consolidate(
         moves = budget if moves is None else min(moves, budget)
     found = _search(seen.round, save, moves, lost_gpu_s, effort)
     answers = [_answer(round, seen, save, gap, found, at) for at in found.at]
-    answer = max(answers, key=lambda a: (a.plan.objective, -len(a.moves), -a.lost_gpu_s))
-    if broken := check(round, answer.plan):
+    answers.sort(
+        key=lambda a: (a.plan.objective or 0.0, -len(a.moves), -a.lost_gpu_s), reverse=True
+    )
+    for answer in answers:
+        if not (broken := check(round, answer.plan)):
+            break
+    else:
         failed = replace(found.record, message=f"nothing moves, as its plan breaks {broken[0]}")
         found = found._replace(stop=StopReason.ERROR, record=failed)
         answer = _answer(round, seen, save, gap, found, {})
@@ -173,6 +178,7 @@ def _search(
     round: Round, save: Saving, moves: int | None, lost_gpu_s: float | None, effort: Effort
 ) -> _Found:
     """Search a round without arrays for the moves that save most, then for fewer such moves."""
+    from ronda.questions.consolidate.by_patterns import moves_by_patterns
     from ronda.questions.consolidate.model import build, fewest_moves
     from ronda.questions.consolidate.read import placements
 
@@ -182,14 +188,35 @@ def _search(
         with ending(deadline.end):
             held = holdings(round, save)
             quick = one_by_one(held, moves=moves, lost_gpu_s=lost_gpu_s)
-            if len(held.free) > 1:
-                record = SolveRecord(seed=effort.seed, message="hosts bind: one by one")
-                return _Found((quick,), safe, math.inf, StopReason.STAGNATION, record)
-            model = build(held, moves=moves, lost_gpu_s=lost_gpu_s)
+            hosts, limited = len(held.free) > 1, (moves, lost_gpu_s) != (None, None)
+            model = None
+            if limited or not hosts:
+                model = build(held, moves=moves, lost_gpu_s=lost_gpu_s)
     except OutOfTimeError:
         record = SolveRecord(seed=effort.seed, message="no time to build the model")
         return _Found((quick,), safe, math.inf, StopReason.TIME_LIMIT, record)
-    built_s = deadline.elapsed()
+    built_s, known = deadline.elapsed(), versions()
+    if hosts:
+        # Checking the answer takes no longer than reading and checking the round.
+        effort, told = dataclasses.replace(effort, reserve_s=began_s), math.inf
+        if model is not None:  # without hosts more can be saved
+            relaxed = solve(model, dataclasses.replace(effort, deadline=deadline.share(0.25)))
+            told = math.inf if relaxed.bound is None else relaxed.bound
+        by = moves_by_patterns(held, quick, effort)
+        lost_s = sum(mover.lost_gpu_s for mover in held.movers if mover.job in by.placed)
+        most = [math.inf if limit is None else limit for limit in (moves, lost_gpu_s)]
+        kept = len(by.placed) <= most[0] and lost_s <= most[1]
+        record = SolveRecord(
+            seed=effort.seed,
+            build_s=built_s - began_s,
+            solve_s=deadline.elapsed() - built_s,
+            variables=by.columns,
+            solver="patterns",
+            versions={package: known[package] for package in ("ronda", "highspy")},
+        )
+        stop = StopReason.TIME_LIMIT if deadline.over() else StopReason.STAGNATION
+        ways = [quick, by.placed] if kept else [quick]
+        return _Found(tuple(ways), safe, min(told, by.bound), stop, record)
     # Reading and checking the answer takes no longer than building the model.
     effort = dataclasses.replace(effort, reserve_s=built_s - began_s)
     outcome, ways = solve(model, effort), [quick]
@@ -199,7 +226,6 @@ def _search(
             fewest_moves(model)
             solve(model, effort)
         ways.append(placements(model))
-    known = versions()
     record = SolveRecord(
         seed=effort.seed,
         build_s=built_s - began_s,

@@ -44,8 +44,8 @@ class Mover:
     """A job that may move, in ``pieces`` (GPUs, number of pieces).
 
     In each rack it has a multiple of ``slice`` of its ``pieces`` (0: any number), or at most one
-    such multiple if they ``spread``. A move loses ``lost_gpu_s`` GPU-seconds. A job on one node
-    takes ``needs`` of the resources of its host.
+    such multiple if they ``spread``. A move loses ``lost_gpu_s`` GPU-seconds. On each of its nodes
+    the job takes its ``needs`` of the resources of hosts that can bind.
     """
 
     job: str
@@ -55,7 +55,7 @@ class Mover:
     pieces: tuple[tuple[int, int], ...]
     slice: int
     spread: bool = False
-    needs: tuple[float, ...] = ()
+    needs: tuple[tuple[float, ...], ...] = ()
 
 
 class KnapsackStage(NamedTuple):
@@ -228,7 +228,7 @@ def _movers(round: Round, book: NodeBook) -> dict[str, Mover]:
             pieces=pieces,
             slice=_slice(state.job, held.option.span, whole + (rest > 0)),
             spread=state.job.slices is not None and state.job.slices.spread,
-            needs=tuple(book.needs(state).on(held.placement)[binds, 0].tolist()),
+            needs=tuple(map(tuple, book.needs(state).on(held.placement)[binds].T.tolist())),
         )
     return found
 

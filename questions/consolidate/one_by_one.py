@@ -95,7 +95,7 @@ class _Rest:
         """Return the node where a job leaves least free, if it has room on any."""
         pool, gpus, each_w = mover.kind
         fits = self._pools[pool] & (self._free[0] >= gpus)
-        for need, free in zip(mover.needs, self._free[1:], strict=True):
+        for need, free in zip(mover.needs[0], self._free[1:], strict=True):
             if need > 0:
                 fits &= free >= need
         left = np.where(fits, self._left, np.inf)
@@ -106,7 +106,7 @@ class _Rest:
         return None
 
     def _put(self, node: int, mover: Mover, times: int) -> None:
-        taken = times * np.array([mover.kind[1], *mover.needs])
+        taken = times * np.array([mover.kind[1], *mover.needs[0]])
         self._free[:, node] -= taken
         self._left[node] -= self._weight @ taken
         self._draw(node, times * mover.kind[1], mover.kind[2])
