@@ -188,3 +188,19 @@ class NodeModel:
         """Yield what each job of each form gains by its best way at prices (Q,)."""
         for form in self.forms:
             yield form.net(prices).max(axis=1)
+
+
+def with_equal_ways(job: Rows, way: Rows) -> Iterator[Rows]:
+    """Yield the places of jobs with equal ways, a row per job, shapes (n, W).
+
+    Both arrays are sorted, by job and then by way, and have an entry for each way of each job.
+    """
+    starts = np.flatnonzero(np.diff(job, prepend=-1))
+    ways = np.diff(np.append(starts, len(job)))
+    for n in np.unique(ways).tolist():
+        rows = starts[ways == n, None] + np.arange(n)
+        form = np.zeros(len(rows), dtype=np.int64)
+        for column in way[rows].T:
+            form = np.unique(form * (way.max() + 1) + column, return_inverse=True)[1].reshape(-1)
+        order = np.argsort(form, kind="stable")
+        yield from np.split(rows[order], np.flatnonzero(np.diff(form[order])) + 1)

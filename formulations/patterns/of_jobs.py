@@ -5,7 +5,6 @@ of n mod M GPUs, each with what the job needs of hosts there. Jobs that keep the
 rest of them to others.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +22,7 @@ from ronda.formulations.node_rules.hosts import (
 from ronda.formulations.node_rules.parts import has_parts
 from ronda.formulations.node_rules.shapes import named
 from ronda.formulations.options.table import RACK, OptionTable
-from ronda.formulations.patterns.model import Coupling, Form, NodeModel
+from ronda.formulations.patterns.model import Coupling, Form, NodeModel, with_equal_ways
 from ronda.formulations.positions.variables import largest_nodes
 from ronda.formulations.watts import may_sleep, rack_caps
 from ronda.instances.base import Floats, Ints, Mask, Rows
@@ -115,7 +114,7 @@ def unstated(round: Round, table: OptionTable) -> str | None:
         return "what runs needs more than hosts have"
     for j in np.flatnonzero(~table.must_run).tolist():
         held = table.jobs[j].allocation
-        if held is not None and not _cut_alike(held.placement, int(most[held.option.pool])):
+        if held is not None and not _cutalike(held.placement, int(most[held.option.pool])):
             return "jobs run on pieces that new ones would not get"
     return None
 
@@ -132,7 +131,7 @@ def _mixed(table: OptionTable, round: Round, most: Rows) -> Mask:
     return np.asarray(table.gpus > (largest * most)[table.pool])
 
 
-def _cut_alike(placement: tuple[tuple[int, int], ...], most: int) -> bool:
+def _cutalike(placement: tuple[tuple[int, int], ...], most: int) -> bool:
     whole, rest = divmod(sum(gpus for _, gpus in placement), most)
     return sorted(gpus for _, gpus in placement) == [rest] * (rest > 0) + [most] * whole
 
@@ -156,7 +155,7 @@ def job_model(case: Case, value: Floats, stays: Mask, use: Floats, coupling: Cou
     job, way = case.job[some][order], way[order]
     new = (np.diff(job, prepend=-1) != 0) | (np.diff(way, prepend=-1) != 0)
     own = some[order][new]
-    options = [own[rows] for rows in _alike(job[new], way[new])]
+    options = [own[rows] for rows in with_equal_ways(job[new], way[new])]
     width = 2 if (slot[own, 1] >= 0).any() else 1
     forms = [
         Form(
@@ -257,14 +256,3 @@ def _groups(case: Case) -> Rows:
     number = {rule.name: g for g, rule in enumerate(case.round.site.neighbourhoods)}
     own = [state.job.neighbourhoods for state in case.table.jobs]
     return np.array([number[names[0]] if names else -1 for names in own], dtype=np.int64)
-
-
-def _alike(job: Rows, way: Rows) -> Iterator[Rows]:
-    """Yield the places of jobs with equal ways, a row per job, (n, W); both are sorted."""
-    starts = np.flatnonzero(np.diff(job, prepend=-1))
-    ways = np.diff(np.append(starts, len(job)))
-    for n in np.unique(ways).tolist():
-        rows = starts[ways == n, None] + np.arange(n)
-        form = np.unique(way[rows], axis=0, return_inverse=True)[1].reshape(-1)
-        order = np.argsort(form, kind="stable")
-        yield from np.split(rows[order], np.flatnonzero(np.diff(form[order])) + 1)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronda.formulations.patterns.model import Form, NodeModel
+from ronda.formulations.patterns.model import Form, NodeModel, with_equal_ways
 from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.tasks.arrays import TaskRound
 
@@ -56,7 +56,10 @@ def model_of(round: TaskRound, value: Floats | None = None) -> TaskModel:
             size.append(round.use[name].astype(float))
             supplied.append(np.isin(np.arange(len(capacity)), class_of[kinds]))
     forms, tasks = list[Form](), list[Rows]()
-    for rows in _alike(round, number[round.shape]):
+    job = np.arange(round.tasks) if round.job is None else round.job
+    order = np.lexsort((number[round.shape], job))
+    for places in with_equal_ways(job[order], number[round.shape[order]]):
+        rows = order[places]
         entries = [(i, *way) for i, s in enumerate(number[round.shape[rows[0]]]) for way in ways[s]]
         if not entries:
             continue
@@ -97,20 +100,3 @@ def _shapes(round: TaskRound) -> tuple[Rows, Rows]:
     alike = np.column_stack([round.use, round.slices, round.speed])
     _, first, number = np.unique(alike, axis=0, return_index=True, return_inverse=True)
     return number.reshape(-1), first
-
-
-def _alike(round: TaskRound, shape: Rows) -> list[Rows]:
-    """Return the tasks of jobs with equal shapes, a row per job, shapes (n, E)."""
-    if round.job is None:
-        order = np.argsort(shape, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(shape[order])) + 1)
-        return [part[:, None] for part in parts if len(part)]
-    order = np.lexsort((shape, round.job))
-    starts = np.flatnonzero(np.diff(round.job[order], prepend=-1))
-    ways = np.diff(np.append(starts, len(order)))
-    found = list[Rows]()
-    for n in np.unique(ways):
-        rows = order[starts[ways == n, None] + np.arange(n)]
-        _, form = np.unique(shape[rows], axis=0, return_inverse=True)
-        found += [rows[form.reshape(-1) == f] for f in range(form.max() + 1)]
-    return found
