@@ -34,7 +34,7 @@ def tiny_tasks(seed):
     shape = rng.integers(0, shapes, tasks)
     spread = 5.0 if rng.random() < 0.1 else 0.5
     value = np.round(rng.lognormal(0.0, spread, tasks) * (1 + use[shape].sum(1)), 3) + 0.001
-    group = rng.integers(-1, 3, tasks) if rng.random() < 0.5 else np.full(tasks, -1)
+    group = rng.integers(-1, 2, tasks) if rng.random() < 0.6 else np.full(tasks, -1)
     ways = np.sort(rng.integers(0, tasks, tasks)) if rng.random() < 0.5 else None
     group = group if ways is None else group[ways]
     round_ = TaskRound(
