@@ -154,7 +154,8 @@ def consolidate(
         key=lambda a: (a.plan.objective or 0.0, -len(a.moves), -a.lost_gpu_s), reverse=True
     )
     for answer in answers:
-        if not (broken := check(round, answer.plan)):
+        broken = check(round, answer.plan) if answer.moves or answer.plan.asleep else []
+        if not broken:
             break
     else:
         failed = replace(found.record, message=f"nothing moves, as its plan breaks {broken[0]}")
@@ -185,7 +186,7 @@ def _search(
     safe, deadline, quick = most_saved(round, save), effort.deadline, dict[str, Placement]()
     began_s = deadline.elapsed()
     try:
-        with ending(deadline.end):
+        with ending(deadline.sooner(began_s / 2).end):  # the answer is checked like what runs
             held = holdings(round, save)
             quick = one_by_one(held, moves=moves, lost_gpu_s=lost_gpu_s)
             hosts, limited = len(held.free) > 1, (moves, lost_gpu_s) != (None, None)

@@ -1,10 +1,12 @@
 """A heuristic that empties one node after another: a fast answer if time ends the search."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from ronda.formulations.placement.rack_power import RackPower
 from ronda.formulations.watts import capped, extra_gpu_w
-from ronda.instances.clock import watched
+from ronda.instances.clock import OutOfTimeError, watched
 from ronda.instances.job import used_nodes
 from ronda.questions.consolidate.holdings import Mover, Occupancy, Placement
 
@@ -15,7 +17,8 @@ def one_by_one(
     """Return new placements of jobs, emptying first the nodes that save most per move.
 
     The jobs of a node move, the widest first, to the nodes where they leave least free. A node
-    stays as it is if it cannot be emptied within the limits or has received a job.
+    stays as it is if it cannot be emptied within the limits or has received a job. If the time ends
+    (`ronda.instances.clock.ending`), the nodes emptied so far are the answer.
     """
     rest, left_moves = _Rest(found), float("inf") if moves is None else moves
     left_s = float("inf") if lost_gpu_s is None else lost_gpu_s
@@ -29,13 +32,14 @@ def one_by_one(
     ]
     going = {node: rest.jobs(node) for node in able}
     at: dict[str, Placement] = {}
-    for node in watched(sorted(able, key=lambda n: (len(going[n]) / worth[n], rest.held(n)))):
-        lost_s = sum(mover.lost_gpu_s for mover in going[node])
-        if node in rest.filled or len(going[node]) > left_moves or lost_s > left_s:
-            continue
-        if to := rest.emptied(node, going[node]):
-            at |= {m.job: ((n, m.kind[1]),) for m, n in zip(going[node], to, strict=True)}
-            left_moves, left_s = left_moves - len(to), left_s - lost_s
+    with suppress(OutOfTimeError):
+        for node in watched(sorted(able, key=lambda n: (len(going[n]) / worth[n], rest.held(n)))):
+            lost_s = sum(mover.lost_gpu_s for mover in going[node])
+            if node in rest.filled or len(going[node]) > left_moves or lost_s > left_s:
+                continue
+            if to := rest.emptied(node, going[node]):
+                at |= {m.job: ((n, m.kind[1]),) for m, n in zip(going[node], to, strict=True)}
+                left_moves, left_s = left_moves - len(to), left_s - lost_s
     return at
 
 
