@@ -53,8 +53,7 @@ class ByPrices(Optimising):
         self, question: Question, choice: Choice, deadline: Deadline
     ) -> Choice | None:
         """Choose by patterns at once where rules tell single nodes apart, if that is precise."""
-        few = len(question.round.cluster.topology.node_gpus) < MANY
-        if few or self.placement == AGGREGATE or not concerns_nodes(question.round):
+        if not self._at_once(question.round):
             return None
         found = self._by_patterns(question, choice, None, deadline)
         late = found is not None and found.stop is StopReason.TIME_LIMIT
@@ -74,6 +73,10 @@ class ByPrices(Optimising):
         if again is not None and again.closed(self.gap):
             return again
         return self._by_patterns(question, again or choice, plan, deadline) or again
+
+    def _at_once(self, round: Round) -> bool:
+        many_nodes = len(round.cluster.topology.node_gpus) >= MANY
+        return many_nodes and self.placement != AGGREGATE and concerns_nodes(round)
 
     def _by_patterns(
         self, question: Question, choice: Choice, plan: Plan | None, deadline: Deadline
@@ -106,7 +109,7 @@ class ByPrices(Optimising):
                 seed=question.seed,
                 start={} if initial is None else initial.prices,
                 within=LastGap.recall(initial).dual_gap,
-                reserve_s=reserve_s(question),
+                reserve_s=reserve_s(question) / (2 if self._at_once(question.round) else 1),
             ),
             joint=self.joint,
             ready=self.ready(question.round, initial),
