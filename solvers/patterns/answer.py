@@ -20,6 +20,7 @@ from ronda.instances.tasks.validate import validate_tasks
 from ronda.solvers.patterns.dealing import Seats, matched, patched, seated
 from ronda.solvers.patterns.pricing import SlotPrices, price
 from ronda.solvers.patterns.rounding import dive, fill, laid
+from ronda.solvers.patterns.running import solve_running
 
 LARGE = 30_000
 """The number of nodes from which whole patterns alone fill nearly all nodes, without a dive."""
@@ -109,6 +110,8 @@ def _as_it_is(round: TaskRound, bound: float, stop: StopReason, record: SolveRec
 
 
 def _solved(round: TaskRound, gap: float, deadline: Deadline, seed: int) -> TaskPlan:
+    if len(round.held_task):
+        return solve_running(round, gap=gap, deadline=deadline, seed=seed)
     whole = model_of(round)
     built_s = deadline.elapsed()
     priced, way, seats, stop = packed(whole.model, gap, deadline, seed)

@@ -166,14 +166,15 @@ class PatternMaster:
         most = np.full(n, highspy.kHighsInf)
         self._lp.changeColsBounds(n, columns, whole.astype(float), most)
 
-    def by_sums(self) -> tuple[Floats, Floats]:
-        """Return prices of slots (Q,) and of the resources of classes (K, R) without patterns.
+    def by_sums(self) -> tuple[Floats, Floats, Floats]:
+        """Return prices of slots (Q,) and of resources of classes (K, R), and slots (Q, K).
 
-        All nodes of a class count as one, which is a weaker relaxation.
+        All nodes of a class count as one, which is a weaker relaxation than that of patterns. The
+        slots are those that all nodes of a class hold together.
         """
         model, lp = self.model, silent()
         lp.passModel(self._lp.getLp())
-        (classes, resources), rows = model.capacity.shape, lp.getNumRow()
+        (classes, resources), rows, at = model.capacity.shape, lp.getNumRow(), lp.getNumCol()
         unit = np.where(model.capacity > 0, model.capacity, 1.0)
         nodes = model.count[:, None] * (model.capacity > 0)
         n = classes * resources
@@ -190,8 +191,12 @@ class PatternMaster:
             begin, most = (np.arange(m) * width).astype(np.int32), np.full(m, highspy.kHighsInf)
             lp.addCols(m, np.zeros(m), np.zeros(m), most, len(index), begin, index, amount)
         _run(lp)
-        duals = np.maximum(0.0, -np.array(lp.getSolution().row_dual))
-        return duals[: model.priced], duals[rows:].reshape(classes, resources) / unit
+        answer, amount = lp.getSolution(), np.zeros(model.supplied.shape)
+        for k, sack in enumerate(self.sacks):
+            amount[sack.slots, k] = answer.col_value[at : at + len(sack.slots)]
+            at += len(sack.slots)
+        duals = np.maximum(0.0, -np.array(answer.row_dual))
+        return duals[: model.priced], duals[rows:].reshape(classes, resources) / unit, amount
 
 
 def _run(lp: highspy.Highs) -> None:

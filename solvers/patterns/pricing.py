@@ -78,7 +78,7 @@ def price(out: SlotPrices, tolerance: float) -> None:
     """
     model, margins = out.model, list(MARGINS)
     center = PatternMaster(model, out.sacks).by_sums()[0]
-    center, out.unit = PatternMaster(model, out.sacks, center, margins[0]).by_sums()
+    center, out.unit, _ = PatternMaster(model, out.sacks, center, margins[0]).by_sums()
     out.master = PatternMaster(model, out.sacks, center, margins.pop(0))
     gap, before, history = None, math.inf, [-math.inf]
     while out.turns < MOST_TURNS:
