@@ -1,9 +1,9 @@
 """The choice of options and nodes together by patterns of nodes, where nodes and jobs are many.
 
-Options that were chosen by sums of GPUs and then placed are chosen again by the patterns that fill
-nodes (`ronda.solvers.patterns`). What couples jobs besides nodes, such as quotas, keeps its prices,
-which are taken off the values; jobs of least value leave where it is over-used. What runs is free
-to move in the bound. In the plan it moves only if that gains more than the restarts lose.
+Options are chosen by the patterns that fill nodes (`ronda.solvers.patterns`), and not by sums of
+GPUs. What couples jobs besides nodes, such as quotas, has rows of its own, or keeps its prices by
+sums if options use it in many ways. Jobs of least value leave where it is over-used after all. What
+runs is free to move in the bound. In the plan it moves only if that gains more than restarts lose.
 """
 
 import numpy as np

@@ -165,6 +165,35 @@ def test_prices_use_them_where_placement_loses_much():
     assert plan.prices.keys() == sums.prices.keys()
 
 
+def test_the_node_that_bears_what_a_job_needs_once_comes_first():
+    """Only the second node has room for it beside what each of the job's GPUs needs."""
+    round_ = drawn(0, 2, 1, running=False)
+    groups = [
+        replace(group, has={"cpu": cpu, "memory": 64.0})
+        for group, cpu in zip(round_.cluster.node_groups, (16.0, 20.0), strict=True)
+    ]
+    needs = {"cpu": Need(per_gpu=4.0, flat=4.0)}
+    job = replace(round_.waiting[0].job, gpus=8, needs=needs, features=(), nodes=())
+    round_ = replace(
+        round_,
+        cluster=replace(round_.cluster, node_groups=tuple(groups)),
+        waiting=(replace(round_.waiting[0], job=job),),
+    )
+    _, plan = by_patterns(Question.of(round_, "rank"))
+    assert check(round_, plan) == []
+    assert plan.allocations["j0"].placement == ((1, 4), (0, 4))
+
+
+def test_a_better_plan_in_hand_is_kept():
+    """Patterns then give it a bound at most."""
+    question = Question.of(drawn(2, running=False), "rank")
+    waits = np.full(len(question.table.jobs), -1)
+    nobody = Choice(chosen=waits, bound=np.inf)
+    again = choose_by_patterns(question, nobody, Plan(objective=1e9), Search())
+    assert again.realised is None
+    assert again.objective == 1e9
+
+
 def test_licences_are_used_up_and_not_exceeded():
     """Their rows have prices of their own, so that the plan is close to the bound."""
     round_ = drawn(1, 40, 240, running=False)
