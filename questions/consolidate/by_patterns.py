@@ -191,7 +191,7 @@ class PatternProgram:
         for q in order[price[order] > 0].tolist():
             size = self.pool.model.size[q]
             room = np.floor((free[:, size > 0] / size[size > 0]).min(axis=1))
-            more[:, q] = np.minimum(room, self.pool.model.demand[q])
+            more[:, q] = np.clip(room, 0, self.pool.model.demand[q])  # free may be a little below 0
             free -= more[:, q, None] * size
         return more
 

@@ -11,16 +11,18 @@ from arrays import array, instance, standing
 from every_move import best_moves, crowd, scattered
 from lab.consolidation import scattered as openb
 from ronda.horizon.state import ClusterState
-from ronda.instances.job import Costs, used_nodes
+from ronda.instances.job import Costs, Need, used_nodes
 from ronda.instances.plan import Plan, SolutionStatus, StopReason
 from ronda.instances.rules.validate import validate
 from ronda.instances.violation import Violation
 from ronda.questions.consolidate import answer as module
 from ronda.questions.consolidate.answer import consolidate, most_saved
+from ronda.questions.consolidate.by_patterns import PatternProgram
 from ronda.questions.consolidate.holdings import holdings
 from ronda.questions.consolidate.one_by_one import one_by_one
+from ronda.questions.consolidate.pool_prices import PoolPrices
 from ronda.solvers.exact.from_pyomo import linear_form
-from ronda.solvers.exact.linear_form import too_late
+from ronda.solvers.exact.linear_form import Effort, too_late
 from site_rounds import leaving, min_run, needs
 
 LIMITS = ({}, {"moves": 2}, {"lost_gpu_s": 80.0}, {"moves": 1})
@@ -218,6 +220,20 @@ def test_hosts_bind_on_many_nodes():
     left = [len(used_nodes((round_.held | each).values())) for each in ({}, placed)]
     assert left[0] - left[1] <= found.plan.objective < most_saved(round_, "nodes")
     assert consolidate(round_, moves=len(found.moves)).plan.objective == found.plan.objective
+
+
+def test_no_column_takes_slots_away():
+    """Amounts of a tenth fill a node up to rounding; what is free is then a little below 0."""
+    round_ = crowd((8,) * 4, [(0, 2), (0, 1), (1, 1), (1, 1), (2, 3), (3, 1)])
+    group = replace(round_.cluster.node_groups[0], has={"cpu": 0.1 + 0.2})
+    cluster = replace(round_.cluster, node_groups=(group,) * 4)
+    each = {name: {"cpu": Need(per_gpu=0.1)} for name in ("j0", "j1", "j2", "j3", "j4", "j5")}
+    states = (replace(s, job=replace(s.job, needs=each[s.job.id])) for s in round_.running)
+    pool = PoolPrices(holdings(replace(round_, cluster=cluster, running=tuple(states))), 0)
+    pool.improve()
+    program = PatternProgram(pool)
+    assert program.solve(Effort()) is not None
+    assert all((column.slots >= 0).all() for column in program.columns)
 
 
 def test_nodes_of_few_jobs_are_emptied_first():
