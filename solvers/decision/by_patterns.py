@@ -39,7 +39,7 @@ PRECISION = 0.2
 """The share of a node's value to which prices are found and plans are precise enough."""
 
 
-SECONDS_PER_JOB = 1.5e-5
+SECONDS_PER_JOB = 2.5e-5
 """The processor seconds per job to put slots into allocations, which the deadline leaves."""
 
 
