@@ -316,7 +316,9 @@ def _in_turn(seen: AsOne, round: Round, at: Mapping[str, Placement]) -> tuple[Mi
                 _give(free, own, -1)
                 late.append(job)
         if len(late) == len(waiting):
-            stopped = next(job for job in late if job not in first)
+            stopped = next((job for job in late if job not in first), None)
+            if stopped is None:  # too many on a node: the check refuses the plan
+                break
             first.add(stopped)
             _give(free, held[stopped].placement, 1)
         waiting = late
