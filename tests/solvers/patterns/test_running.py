@@ -72,6 +72,7 @@ def test_a_budget_of_disruptions_is_kept_and_has_a_price(share):
     kept, held = stays(round_, plan)
     assert not check_tasks(round_, plan)
     assert len(held - kept) <= most
+    assert not plan.record.message
     if share < 1:
         assert plan.bound < loose.bound
         assert plan.objective < loose.objective
