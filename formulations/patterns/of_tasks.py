@@ -100,3 +100,23 @@ def _shapes(round: TaskRound) -> tuple[Rows, Rows]:
     alike = np.column_stack([round.use, round.slices, round.speed])
     _, first, number = np.unique(alike, axis=0, return_index=True, return_inverse=True)
     return number.reshape(-1), first
+
+
+def by_task(task: Rows, node: Rows) -> tuple[Rows, Rows]:
+    """Return pairs of a task and a node, sorted."""
+    order = np.lexsort((node, task))
+    return task[order], node[order]
+
+
+def worth_of(round: TaskRound, task: Rows, node: Rows) -> float:
+    """Return the value of sorted pairs of a task and a node, less the costs of moves."""
+    job = np.arange(round.tasks) if round.job is None else round.job
+    runs = np.zeros(int(job.max(initial=-1)) + 1, dtype=bool)
+    runs[job[round.held_task]] = True
+    held = round.held_task * round.nodes + round.held_node
+    kept = np.bincount(task[np.isin(task * round.nodes + node, held)], minlength=round.tasks)
+    once = np.flatnonzero(np.diff(task, prepend=-1))  # one slice of each task
+    own, pool = task[once], round.pool[round.node_kind[node[once]]]
+    moved = runs[job[own]] & (kept[own] < round.slices[round.shape[own]])
+    gained = round.value[own] * round.speed[round.shape[own], pool]
+    return float((gained - np.where(moved, round.move_cost[own], 0.0)).sum())

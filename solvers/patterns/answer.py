@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from ronda.formulations.patterns.held import moved_model
 from ronda.formulations.patterns.model import NodeModel
-from ronda.formulations.patterns.of_tasks import TaskModel, model_of
+from ronda.formulations.patterns.of_tasks import TaskModel, by_task, model_of, worth_of
 from ronda.instances.arguments import checked
 from ronda.instances.base import Index, Positive, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
@@ -20,7 +21,7 @@ from ronda.instances.tasks.validate import validate_tasks
 from ronda.solvers.patterns.dealing import Seats, matched, patched, seated
 from ronda.solvers.patterns.pricing import SlotPrices, price
 from ronda.solvers.patterns.rounding import dive, fill, laid
-from ronda.solvers.patterns.running import solve_running
+from ronda.solvers.patterns.running import Found, run_on
 
 LARGE = 30_000
 """The number of nodes from which whole patterns alone fill nearly all nodes, without a dive."""
@@ -85,60 +86,42 @@ def solve_tasks(
         If the round is not valid.
     """
     until, valid = Deadline.of(deadline), validate_tasks(round)
-    plan = _solved(valid, gap, until, seed)
+    whole, now = moved_model(valid) if len(valid.held_task) else (model_of(valid), None)
+    built_s = until.elapsed()
+    if now is not None:
+        found = run_on(whole, now, gap, until)
+    else:
+        priced, way, seats, stop = packed(whole.model, gap, until, seed)
+        pairs = _placed(whole, way, seats.job, seats.node)
+        found = Found(*pairs, priced.bound, priced.prices, priced.unit, stop)
+    record = SolveRecord(
+        seed=seed, build_s=built_s, solve_s=until.elapsed() - built_s, solver="patterns"
+    )
+    stay = by_task(valid.held_task, valid.held_node)
+    best = max((found[:2], stay), key=lambda pairs: worth_of(valid, *pairs))
+    plan = _plan(whole, found, best, gap, record)
     if broken := check_tasks(valid, plan):
-        record = replace(plan.record, message=f"what runs goes on, as a plan breaks {broken[0]}")
-        plan = _as_it_is(valid, plan.bound, StopReason.ERROR, record)
+        record = replace(record, message=f"what runs goes on, as a plan breaks {broken[0]}")
+        plan = _plan(whole, found._replace(stop=StopReason.ERROR), stay, gap, record)
     return dataclasses.replace(plan, record=replace(plan.record, total_s=until.elapsed()))
 
 
-def _as_it_is(round: TaskRound, bound: float, stop: StopReason, record: SolveRecord) -> TaskPlan:
-    """Return the plan in which what runs goes on, and nothing starts."""
-    order = np.lexsort((round.held_node, round.held_task))
-    task, node = round.held_task[order], round.held_node[order]
-    worth = _worth(round, task, node)
-    none = np.zeros_like(round.capacity, dtype=float)
+def _plan(
+    whole: TaskModel, found: Found, pairs: tuple[Rows, Rows], gap: float, record: SolveRecord
+) -> TaskPlan:
+    """Return the plan of some pairs, with the bound and prices that were found."""
+    objective = worth_of(whole.round, *pairs)
+    closed = found.stop is not StopReason.ERROR and closes(found.bound, objective, gap)
     return TaskPlan(
-        task=task,
-        node=node,
-        objective=worth,
-        bound=max(bound, worth),
-        node_price=none,
-        stop=stop,
+        task=pairs[0],
+        node=pairs[1],
+        objective=objective,
+        bound=max(found.bound, objective),
+        node_price=found.unit[whole.class_of],
+        slot_price=np.append(found.prices[: len(whole.model.size)], 0.0)[whole.slot],
+        stop=StopReason.GAP if closed else found.stop,
         record=record,
     )
-
-
-def _solved(round: TaskRound, gap: float, deadline: Deadline, seed: int) -> TaskPlan:
-    if len(round.held_task):
-        return solve_running(round, gap=gap, deadline=deadline, seed=seed)
-    whole = model_of(round)
-    built_s = deadline.elapsed()
-    priced, way, seats, stop = packed(whole.model, gap, deadline, seed)
-    task, node = _placed(whole, way, seats.job, seats.node)
-    objective = _worth(round, task, node)
-    return TaskPlan(
-        task=task,
-        node=node,
-        objective=objective,
-        bound=max(priced.bound, objective),
-        node_price=priced.unit[whole.class_of],
-        slot_price=np.append(priced.prices, 0.0)[whole.slot],
-        stop=StopReason.GAP if closes(priced.bound, objective, gap) else stop,
-        record=SolveRecord(
-            seed=seed,
-            build_s=built_s,
-            solve_s=deadline.elapsed() - built_s,
-            solver="patterns",
-        ),
-    )
-
-
-def _worth(round: TaskRound, task: Rows, node: Rows) -> float:
-    """Return the value of tasks on nodes, ascending pairs of one for each slice."""
-    once = np.flatnonzero(np.diff(task, prepend=-1))  # one slice of each task
-    own, pool = task[once], round.pool[round.node_kind[node[once]]]
-    return float((round.value[own] * round.speed[round.shape[own], pool]).sum())
 
 
 def _placed(whole: TaskModel, way: Rows, job: Rows, node: Rows) -> tuple[Rows, Rows]:
@@ -147,6 +130,4 @@ def _placed(whole: TaskModel, way: Rows, job: Rows, node: Rows) -> tuple[Rows, R
     for form, tasks in zip(whole.model.forms, whole.tasks, strict=True):
         runs = np.flatnonzero(way[form.jobs] >= 0)
         task[form.jobs[runs]] = tasks[runs, way[form.jobs[runs]]]
-    pairs = np.column_stack([task[job], whole.node[node]])
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return pairs[:, 0], pairs[:, 1]
+    return by_task(task[job], whole.node[node])

@@ -8,15 +8,15 @@ exchange a job for others, time and again.
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from ronda.formulations.patterns.held import Running, moved_model, staying_model
-from ronda.formulations.patterns.of_tasks import TaskModel
+from ronda.formulations.patterns.held import Running, staying_model
+from ronda.formulations.patterns.of_tasks import TaskModel, by_task, worth_of
 from ronda.instances.base import Floats, Rows
 from ronda.instances.clock import Deadline, OutOfTimeError, ending
-from ronda.instances.plan import SolveRecord, StopReason, closes
-from ronda.instances.tasks.arrays import TaskPlan, TaskRound
+from ronda.instances.plan import StopReason, closes
 from ronda.solvers.patterns.board import Board
 from ronda.solvers.patterns.knapsack import Knapsack
 from ronda.solvers.patterns.master import PatternMaster
@@ -28,6 +28,9 @@ SUMS, BUDGETED = 3, 6
 LOOSE, FEW = 0.02, 90
 """The gap from which on patterns are priced for a better bound, and the most kinds of slots."""
 
+FINISH_S = 2e-6
+"""The seconds of a processor per task that are kept for the end."""
+
 TURNS, TRIES = 4, 16
 """The most turns in which jobs find places, and the most nodes in one turn that a way is tried."""
 
@@ -35,18 +38,21 @@ EXCHANGES, PARTS, SHARE, MOST = 5, 10, 0.6, 20_000
 """Turns of exchanges, parts of the nodes in each, and the share and the most of the nodes."""
 
 
-def solve_running(
-    round: TaskRound, *, gap: float, deadline: Deadline, seed: int = 0, finish_s: float = 2e-6
-) -> TaskPlan:
-    """Return a plan for a round in which tasks run, with a bound on every plan.
+class Found(NamedTuple):
+    """Pairs of a task and a node, by task, a bound, prices of slots and of resources of classes."""
 
-    `finish_s` seconds per task are kept for the end. The search stops at the deadline, if not
-    before, and at once the plan is that all stays.
-    """
-    whole, now = moved_model(round)
-    built_s = deadline.elapsed()
-    stop, board, search = StopReason.STAGNATION, None, _Sums(whole, now)
-    with ending(deadline.sooner(deadline.paced(finish_s * round.tasks)).end):
+    task: Rows
+    node: Rows
+    bound: float
+    prices: Floats
+    unit: Floats
+    stop: StopReason
+
+
+def run_on(whole: TaskModel, now: Running, gap: float, deadline: Deadline) -> Found:
+    """Return places of tasks in a round in which some run, with a bound on every plan."""
+    round, stop, board, search = whole.round, StopReason.STAGNATION, None, _Sums(whole, now)
+    with ending(deadline.sooner(deadline.paced(FINISH_S * round.tasks)).end):
         try:
             search.run()
             board = search.board()
@@ -55,32 +61,12 @@ def solve_running(
                 _exchange(board)
         except OutOfTimeError:
             stop = StopReason.TIME_LIMIT
-    board = search.board() if board is None else board
-    task, node = _pairs(whole, now, board)
-    objective, stayed = (
-        _worth(round, task, node),
-        _worth(round, *_by_task(round.held_task, round.held_node)),
-    )
-    if objective < stayed:
-        (task, node), objective = _by_task(round.held_task, round.held_node), stayed
-    if len(search.model.size) <= FEW and not closes(search.bound, objective, LOOSE):
+    task, node = _pairs(whole, now, search.board() if board is None else board)
+    few = len(search.model.size) <= FEW
+    if few and not closes(search.bound, worth_of(round, task, node), LOOSE):
         with suppress(OutOfTimeError), ending(deadline.end):
             search.by_patterns(gap)
-    return TaskPlan(
-        task=task,
-        node=node,
-        objective=objective,
-        bound=max(search.bound, objective),
-        node_price=search.unit[whole.class_of],
-        slot_price=np.append(search.prices[: len(whole.model.size)], 0.0)[whole.slot],
-        stop=StopReason.GAP if closes(search.bound, objective, gap) else stop,
-        record=SolveRecord(
-            seed=seed,
-            build_s=built_s,
-            solve_s=deadline.elapsed() - built_s,
-            solver="patterns",
-        ),
-    )
+    return Found(task, node, search.bound, search.prices, search.unit, stop)
 
 
 class _Sums:
@@ -227,23 +213,4 @@ def _pairs(whole: TaskModel, now: Running, board: Board) -> tuple[Rows, Rows]:
         rows = np.flatnonzero((board.way[form.jobs] >= 0) & ~board.stays[form.jobs])
         task[form.jobs[rows]] = tasks[rows, board.way[form.jobs[rows]]]
     seats = np.flatnonzero(board.node >= 0)
-    return _by_task(task[board.job[seats]], whole.node[board.node[seats]])
-
-
-def _by_task(task: Rows, node: Rows) -> tuple[Rows, Rows]:
-    order = np.lexsort((node, task))
-    return task[order], node[order]
-
-
-def _worth(round: TaskRound, task: Rows, node: Rows) -> float:
-    """Return the value of what is placed, less the costs of moves."""
-    job = np.arange(round.tasks) if round.job is None else round.job
-    runs = np.zeros(int(job.max(initial=-1)) + 1, dtype=bool)
-    runs[job[round.held_task]] = True
-    held = round.held_task * round.nodes + round.held_node
-    kept = np.bincount(task[np.isin(task * round.nodes + node, held)], minlength=round.tasks)
-    once = np.flatnonzero(np.diff(task, prepend=-1))
-    own, pool = task[once], round.pool[round.node_kind[node[once]]]
-    moved = runs[job[own]] & (kept[own] < round.slices[round.shape[own]])
-    gained = round.value[own] * round.speed[round.shape[own], pool]
-    return float((gained - np.where(moved, round.move_cost[own], 0.0)).sum())
+    return by_task(task[board.job[seats]], whole.node[board.node[seats]])
