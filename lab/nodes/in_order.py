@@ -7,6 +7,7 @@ its own.
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy.optimize import nnls
 
 from lab.nodes.models import relaxed_prices
 from ronda.instances.base import Floats, Ints, Rows
@@ -20,44 +21,55 @@ Placed = tuple[Rows, Rows]
 
 
 def best_fit(round_: TaskRound) -> Placed:
-    """Place the densest first, in two orders, of which the better one counts.
+    """Place the densest first, in three orders and on two nodes, of which the best plan counts.
 
-    They are by value for the largest share of the cluster that a task takes, and by value for list
-    price, with prices that fit the values best. Each task goes to the node on which it leaves
-    least, as the sum of free shares of resources, less its speed there.
+    Orders are by value for the largest share of the cluster that a task takes, for its list price
+    (prices from 0 on that fit the values best), and for its price in the relaxation by sums. A task
+    goes to the fullest node, or to that on which it leaves least, as the sum of free shares of
+    resources, less its speed there.
     """
-    worth = round_.value * round_.speed.max(1)[round_.shape]
-    share = (round_.use / np.maximum(round_.count @ round_.capacity, 1)).max(axis=1)
-    use = round_.use[round_.shape].astype(float)
-    listed = round_.use @ np.linalg.lstsq(use, round_.value, rcond=None)[0]
     slower = -round_.speed[:, round_.pool]
-    tried = []
-    for price in (share, np.maximum(listed, 1e-9 * listed.max())):
-        order = np.argsort(-worth / price[round_.shape], kind="stable")
-        tried.append(_placed(round_, order, lambda task: slower[round_.shape[task]], 1.0))
+    tried = [
+        _placed(round_, order, lambda task: slower[round_.shape[task]], 1.0, after=after)
+        for order in _orders(round_)
+        for after in (False, True)
+    ]
     return max(tried, key=lambda placed: worth_of(round_, *placed))
 
 
 def price_greedy(round_: TaskRound) -> Placed:
     """Place by prices of each kind's resources, which the relaxation by sums of kinds has.
 
-    The tasks of most value for the price of what they take come first. Each goes to the kind on
-    which it gains most over its price, there to the node on which it leaves least. It is a stand-in
-    for an allocation by prices of machines; how well systems that do so place, it does not measure.
+    Tasks come in the orders of `best_fit`, of which the best plan counts. Each goes to the kind on
+    which it gains most over its price, there to the fullest node. It is a stand-in for an
+    allocation by prices of machines; how well systems that do so place, it does not measure.
     """
     cost = round_.use @ relaxed_prices(round_).T
     fits = (round_.use[:, None] <= round_.capacity).all(axis=2)
     speed = np.where(fits, round_.speed[:, round_.pool], 0.0)
     most = float(round_.value.max())
-    density = np.max(speed / np.maximum(cost, 1e-12 * most), axis=1)
-    order = np.argsort(-round_.value * density[round_.shape], kind="stable")
 
     def loss(task: int) -> Floats:
         shape = round_.shape[task]
         lost: Floats = cost[shape] - round_.value[task] * speed[shape]
         return lost
 
-    return _placed(round_, order, loss, 1e-9 * most)
+    tried = [_placed(round_, order, loss, 1e-9 * most, after=False) for order in _orders(round_)]
+    return max(tried, key=lambda placed: worth_of(round_, *placed))
+
+
+def _orders(round_: TaskRound) -> list[Rows]:
+    """Return the tasks by value for what they take, by three measures of it."""
+    use = round_.use[round_.shape].astype(float)
+    unit = np.maximum(use.max(axis=0), 1.0)
+    listed = nnls(use / unit, round_.value)[0] / unit
+    relaxed = round_.count @ relaxed_prices(round_) / round_.nodes
+    share = (round_.use / np.maximum(round_.count @ round_.capacity, 1)).max(axis=1)
+    taken = (share, round_.use @ listed, round_.use @ relaxed)
+    dense = [
+        round_.value / np.maximum(each, 1e-9 * each.max() + 1e-300)[round_.shape] for each in taken
+    ]
+    return [np.argsort(-each, kind="stable") for each in dense]
 
 
 def worth_of(round_: TaskRound, task: Rows, node: Rows) -> float:
@@ -67,11 +79,17 @@ def worth_of(round_: TaskRound, task: Rows, node: Rows) -> float:
 
 
 def _placed(
-    round_: TaskRound, order: Rows, loss: Callable[[int], Floats], tightness: float
+    round_: TaskRound,
+    order: Rows,
+    loss: Callable[[int], Floats],
+    tightness: float,
+    *,
+    after: bool,
 ) -> Placed:
     """Return pairs of tasks and nodes.
 
-    A task goes where its loss on the kind and `tightness` times the free share are least.
+    A task goes where its loss on the kind and `tightness` times the free share are least, before or
+    `after` it is there.
     """
     if round_.job is not None or (round_.slices[round_.shape] > 1).any():
         raise InputError(round_.name, "gangs or jobs of several ways", "tasks of one slice")
@@ -88,7 +106,8 @@ def _placed(
         if waiting[shape] == 0:
             continue
         waiting[shape] -= 1
-        at = live.least(shape, round_.use[shape], loss(task), tightness, taken.get(group, []))
+        near = taken.get(group, [])
+        at = live.least(shape, round_.use[shape], loss(task), tightness, near, after=after)
         if at is None:
             if group < 0:
                 waiting[shape] = 0  # nothing ever ends: no other of this shape has room
@@ -141,7 +160,14 @@ class _Live:
         self.end += 1
 
     def least(
-        self, shape: int, use: Ints, loss: Floats, tightness: float, taken: Sequence[int]
+        self,
+        shape: int,
+        use: Ints,
+        loss: Floats,
+        tightness: float,
+        taken: Sequence[int],
+        *,
+        after: bool,
     ) -> int | None:
         """Return where a task loses least, None where none of the nodes has room for it."""
         there = self.kind[: self.end]
@@ -154,7 +180,8 @@ class _Live:
         if not len(fits):
             return None
         kind = there[fits]
-        left = np.einsum("rn,rn->n", self.free[:, fits] - use[:, None], self.share[:, kind])
+        left = self.free[:, fits] - after * use[:, None]
+        left = np.einsum("rn,rn->n", left, self.share[:, kind])
         return int(fits[np.argmin(loss[kind] + tightness * left)])
 
     def take(self, at: int, use: Ints) -> int:
