@@ -14,9 +14,9 @@ LAYERS = (
     *("instances", "formulations", "solvers", "horizon"),
     *("systems", "questions", "hosts", "bench", "ronda/cli"),
 )
-FEW = {"_fields", "_hints", "class_of", "left_alone", "document"}
-"""Functions of a kind of record, a public function, a base policy, a command, a document: there are
-few of them."""
+FEW = {"_fields", "_hints", "class_of", "left_alone", "document", "_site"}
+"""Functions of a kind of record, a public function, a base policy, a command, a document, a site of
+tasks: there are few of them."""
 
 
 def caches():

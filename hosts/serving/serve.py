@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ronda.hosts.serving.app import App, reason
 from ronda.hosts.serving.lanes import Lanes
 from ronda.hosts.serving.limits import ServerLimits
-from ronda.instances.errors import InputError, need
+from ronda.instances.errors import InputError
 
 
 async def serve(
@@ -30,9 +30,8 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set or a signal asks for the end; call `ready` once it listens.
 
-    InputError is raised if the packages of the extra ``serve`` are missing or the address is taken.
+    InputError is raised if the address is taken.
     """
-    need("ronda serve", "h11", "prometheus_client", "uvicorn")
     from uvicorn import Config
 
     from ronda.hosts.serving.app import App

@@ -21,7 +21,7 @@ from ronda.instances.tasks.validate import validate_tasks
 from ronda.solvers.patterns.dealing import Seats, matched, patched, seated
 from ronda.solvers.patterns.pricing import SlotPrices, price
 from ronda.solvers.patterns.rounding import dive, fill, laid
-from ronda.solvers.patterns.running import Found, run_on
+from ronda.solvers.patterns.running import PlacedTasks, run_on
 
 LARGE = 30_000
 """The number of nodes from which whole patterns alone fill nearly all nodes, without a dive."""
@@ -93,7 +93,7 @@ def solve_tasks(
     else:
         priced, way, seats, stop = packed(whole.model, gap, until, seed)
         pairs = _placed(whole, way, seats.job, seats.node)
-        found = Found(*pairs, priced.bound, priced.prices, priced.unit, stop)
+        found = PlacedTasks(*pairs, priced.bound, priced.prices, priced.unit, stop)
     record = SolveRecord(
         seed=seed, build_s=built_s, solve_s=until.elapsed() - built_s, solver="patterns"
     )
@@ -107,7 +107,7 @@ def solve_tasks(
 
 
 def _plan(
-    whole: TaskModel, found: Found, pairs: tuple[Rows, Rows], gap: float, record: SolveRecord
+    whole: TaskModel, found: PlacedTasks, pairs: tuple[Rows, Rows], gap: float, record: SolveRecord
 ) -> TaskPlan:
     """Return the plan of some pairs, with the bound and prices that were found."""
     objective = worth_of(whole.round, *pairs)

@@ -38,7 +38,7 @@ EXCHANGES, PARTS, SHARE, MOST = 5, 10, 0.6, 20_000
 """Turns of exchanges, parts of the nodes in each, and the share and the most of the nodes."""
 
 
-class Found(NamedTuple):
+class PlacedTasks(NamedTuple):
     """Pairs of a task and a node, by task, a bound, prices of slots and of resources of classes."""
 
     task: Rows
@@ -49,7 +49,7 @@ class Found(NamedTuple):
     stop: StopReason
 
 
-def run_on(whole: TaskModel, now: Running, gap: float, deadline: Deadline) -> Found:
+def run_on(whole: TaskModel, now: Running, gap: float, deadline: Deadline) -> PlacedTasks:
     """Return places of tasks in a round in which some run, with a bound on every plan."""
     round, stop, board, search = whole.round, StopReason.STAGNATION, None, _Sums(whole, now)
     with ending(deadline.sooner(deadline.paced(FINISH_S * round.tasks)).end):
@@ -66,7 +66,7 @@ def run_on(whole: TaskModel, now: Running, gap: float, deadline: Deadline) -> Fo
     if few and not closes(search.bound, worth_of(round, task, node), LOOSE):
         with suppress(OutOfTimeError), ending(deadline.end):
             search.by_patterns(gap)
-    return Found(task, node, search.bound, search.prices, search.unit, stop)
+    return PlacedTasks(task, node, search.bound, search.prices, search.unit, stop)
 
 
 class _Sums:

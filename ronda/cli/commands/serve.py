@@ -10,8 +10,7 @@ from ronda.cli.command import taught
 from ronda.cli.options import json_option, policy_option, time_limit_option
 from ronda.cli.output import emit, note
 from ronda.hosts.serving.limits import ServerLimits
-from ronda.hosts.serving.serve import serve
-from ronda.instances.errors import InputError
+from ronda.instances.errors import InputError, need
 from ronda.instances.files.storage import label
 
 
@@ -50,6 +49,9 @@ def command(
     service is up, /metrics has counts for Prometheus, and /openapi.json describes the requests. A
     round that is not decided in time is answered with the running jobs as they are.
     """
+    need("ronda serve", "h11", "prometheus_client", "uvicorn")
+    from ronda.hosts.serving.serve import serve  # imports them
+
     limits = ServerLimits(
         host=host,
         port=port,
