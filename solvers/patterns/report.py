@@ -17,9 +17,9 @@ def task_plan_report(round: TaskRound, plan: TaskPlan, elapsed_s: float) -> Repo
     placed = np.unique(plan.task)
     before = np.unique(round.held_task)
     gone = ~np.isin(before, placed)
-    now = set(zip(plan.task.tolist(), plan.node.tolist(), strict=True))
-    held = zip(round.held_task.tolist(), round.held_node.tolist(), strict=True)
-    moved = {task for task, node in held if (task, node) not in now} - set(before[gone].tolist())
+    held = round.held_task * round.nodes + round.held_node
+    left = round.held_task[~np.isin(held, plan.task * round.nodes + plan.node)]
+    moved = np.setdiff1d(left, before[gone])
     fields = {
         "round": round.name,
         "nodes": round.nodes,
