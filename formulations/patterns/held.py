@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ronda.formulations.patterns.model import Form
+from ronda.formulations.patterns.model import Form, NodeModel
 from ronda.formulations.patterns.of_tasks import TaskModel, model_of
 from ronda.instances.base import Floats, Rows
 from ronda.instances.tasks.arrays import TaskRound
@@ -46,19 +46,18 @@ def moved_model(round: TaskRound) -> tuple[TaskModel, Running]:
     return replace(whole, model=model), now
 
 
-def staying_model(whole: TaskModel, now: Running, bonus: float = 0.0) -> TaskModel:
-    """Return the model in which jobs may also stay, which is worth `bonus` more.
+def staying_model(whole: TaskModel, now: Running) -> NodeModel:
+    """Return the model in which jobs may also stay.
 
     A place to stay is a slot that only nodes of its own class supply; these slots come last, and a
     job's way to stay is its last one.
     """
     model, round = whole.model, whole.round
-    owner = np.searchsorted(model.first, now.node, side="right") - 1
+    owner = model.owner[now.node]
     start = np.searchsorted(now.job, np.arange(len(now.task) + 1))
     shape = np.where(now.task >= 0, round.shape[now.task], -1)
-    number, forms, tasks = dict[tuple[int, int], int](), list[Form](), list[Rows]()
-    width = 1
-    for form, own in zip(model.forms, whole.tasks, strict=True):
+    number, forms, width = dict[tuple[int, int], int](), list[Form](), 1
+    for form in model.forms:
         seats = np.diff(start)[form.jobs]
         for n in np.unique(seats).tolist():
             rows = np.flatnonzero(seats == n)
@@ -70,27 +69,19 @@ def staying_model(whole: TaskModel, now: Running, bonus: float = 0.0) -> TaskMod
                 part = Form(form.slot, form.times, form.jobs[some], form.value[some])
                 if n:
                     stay = {k: classes.count(k) for k in sorted(set(classes))}
-                    slots = [number.setdefault((held, k), len(number)) for k in stay]
+                    first = len(model.size)
+                    slots = [first + number.setdefault((held, k), len(number)) for k in stay]
                     width = max(width, len(stay))
-                    worth = now.worth[part.jobs] + bonus
-                    part = _with(
-                        part, [len(model.size) + q for q in slots], [*stay.values()], worth
-                    )
+                    part = _with(part, slots, [*stay.values()], now.worth[part.jobs])
                 forms.append(part)
-                tasks.append(np.column_stack([own[some], now.task[part.jobs]]) if n else own[some])
     supplied = np.zeros((len(number), len(model.count)), dtype=bool)
     supplied[np.arange(len(number)), [k for _, k in number]] = True
+    use = round.use[[s for s, _ in number]].reshape(-1, model.size.shape[1])
     return replace(
-        whole,
-        model=replace(
-            model,
-            size=np.vstack(
-                [model.size, round.use[[s for s, _ in number]].reshape(-1, model.size.shape[1])]
-            ),
-            supplied=np.vstack([model.supplied, supplied]),
-            forms=tuple(_wide(form, width) for form in forms),
-        ),
-        tasks=tuple(tasks),
+        model,
+        size=np.vstack([model.size, use]),
+        supplied=np.vstack([model.supplied, supplied]),
+        forms=tuple(_wide(form, width) for form in forms),
     )
 
 

@@ -8,7 +8,7 @@ worth most:
 is an upper bound on every plan for any p >= 0 (Lagrange). A job that must run has a great value.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -176,6 +176,11 @@ class NodeModel:
         """The first node of each class, and the number of all nodes, shape (K + 1,)."""
         return np.concatenate([[0], np.cumsum(self.count)])
 
+    @cached_property
+    def owner(self) -> Rows:
+        """The class of each node, shape (N,)."""
+        return np.arange(len(self.count)).repeat(self.count)
+
     def wanted(self, prices: Floats) -> Floats:
         """Return how many slots of each kind the jobs want at prices (Q,), shape (Q,)."""
         many = np.zeros(len(self.size) + 1)
@@ -184,10 +189,16 @@ class NodeModel:
             np.add.at(many, form.slot, form.times * chosen[: len(form.slot), None])
         return many[:-1]
 
-    def surpluses(self, prices: Floats) -> Iterator[Floats]:
-        """Yield what each job of each form gains by its best way at prices (Q,)."""
-        for form in self.forms:
-            yield form.net(prices).max(axis=1)
+    def picked(self, way: Rows, columns: Sequence[Rows]) -> Rows:
+        """Return what stands for each job in its `way` (J,), -1 without one, shape (J,).
+
+        `columns` has, of each form, a number for each job in each way, shape (n, W).
+        """
+        found = np.full(len(way), -1, dtype=np.int64)
+        for form, column in zip(self.forms, columns, strict=True):
+            runs = np.flatnonzero(way[form.jobs] >= 0)
+            found[form.jobs[runs]] = column[runs, way[form.jobs[runs]]]
+        return found
 
 
 def with_equal_ways(job: Rows, way: Rows) -> Iterator[Rows]:

@@ -60,11 +60,8 @@ class JobModel:
 
         It is -1 for other jobs.
         """
-        found = np.full(len(way), -1, dtype=np.int64)
+        found = self.model.picked(way, self.option)
         found[self.case.job[self.kept]] = self.kept
-        for form, option in zip(self.model.forms, self.option, strict=True):
-            runs = np.flatnonzero(way[form.jobs] >= 0)
-            found[form.jobs[runs]] = option[runs, way[form.jobs[runs]]]
         return found
 
     def placements(

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ronda.instances.arguments import checked
-from ronda.instances.base import Mask, Rows
+from ronda.instances.base import Floats, Mask, Rows
 from ronda.instances.tasks.arrays import TaskPlan, TaskRound
 from ronda.instances.violation import ROUNDING, Violation
 
@@ -40,23 +40,22 @@ def check_tasks(round: TaskRound, plan: TaskPlan) -> list[Violation]:
     Both have arrays of the right lengths, as those that are read from files. The first hundred
     violations of a rule are told one by one, and the number of the others.
     """
-    task, node, price = plan.task, plan.node, plan.node_price
+    task, node = plan.task, plan.node
     found = list(placement_violations(round, task, node))
     lost = {each.code for each in found} & {"unknown-task", "node"}
     falls = (task[1:] < task[:-1]) | ((task[1:] == task[:-1]) & (node[1:] < node[:-1]))
     found += _told("order", falls, "pair {k}", "task {0} comes after task {1}", task[1:], task[:-1])
-    if price.shape != round.capacity.shape:
-        message = f"have the shape {price.shape}, and kinds by resources {round.capacity.shape}"
-        return [*found, Violation("prices", "plan", message)]
-    odd = np.any(~((price >= 0) & (price < np.inf)), axis=1)
-    found += _told("prices", odd, "kind {0}", "has a price of {1}", round.kinds, price)
-    slots = np.zeros(round.speed.shape) if plan.slot_price is None else plan.slot_price
-    if slots.shape != round.speed.shape:
-        message = f"have the shape {slots.shape}, and shapes by pools {round.speed.shape}"
-        return [*found, Violation("prices", "plan", message)]
-    odd = np.any(~((slots >= 0) & (slots < np.inf)), axis=1)
-    shapes = np.arange(len(slots))
-    found += _told("prices", odd, "shape {0}", "has a price of {1}", shapes, slots)
+    priced: list[tuple[Floats, Any, str, str, Any]]
+    priced = [(plan.node_price, round.capacity, "kinds by resources", "kind {0}", round.kinds)]
+    if plan.slot_price is not None:
+        shapes = np.arange(len(round.speed))
+        priced.append((plan.slot_price, round.speed, "shapes by pools", "shape {0}", shapes))
+    for price, like, words, where, names in priced:
+        if price.shape != like.shape:
+            message = f"have the shape {price.shape}, and {words} {like.shape}"
+            return [*found, Violation("prices", "plan", message)]
+        odd = np.any(~((price >= 0) & (price < np.inf)), axis=1)
+        found += _told("prices", odd, where, "has a price of {1}", names, price)
     return found if lost else [*found, *_worth(round, plan)]
 
 

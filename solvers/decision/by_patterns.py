@@ -137,9 +137,9 @@ def _coupling(problem: Separable, rows: Rows) -> tuple[Floats, Coupling]:
 
 def _of_rows(problem: Separable, prices: Floats, kept: Floats) -> float:
     """Return what a bound has beside patterns: rows at their prices, blocks, and jobs that stay."""
-    blocks = np.maximum(0.0, problem.block_value - prices @ problem.block_use)
-    terms = [prices @ problem.capacity, blocks @ problem.block_count, kept.sum()]
-    return float(sum(terms) + ROUNDING * sum(map(abs, terms)))
+    blocks = problem.block_value, problem.block_use, problem.block_count
+    terms = np.append(Coupling(problem.capacity, *blocks).worth(prices), kept.sum())
+    return float(terms.sum() + ROUNDING * np.abs(terms).sum())
 
 
 def _placed(

@@ -92,17 +92,18 @@ def solve_tasks(
         found = run_on(whole, now, gap, until)
     else:
         priced, way, seats, stop = packed(whole.model, gap, until, seed)
-        pairs = _placed(whole, way, seats.job, seats.node)
+        task = whole.model.picked(way, whole.tasks)
+        pairs = by_task(task[seats.job], whole.node[seats.node])
         found = PlacedTasks(*pairs, priced.bound, priced.prices, priced.unit, stop)
     record = SolveRecord(
         seed=seed, build_s=built_s, solve_s=until.elapsed() - built_s, solver="patterns"
     )
     stay = by_task(valid.held_task, valid.held_node)
-    best = max((found[:2], stay), key=lambda pairs: worth_of(valid, *pairs))
-    plan = _plan(whole, found, best, gap, record)
+    plans = [_plan(whole, found, pairs, gap, record) for pairs in (found[:2], stay)]
+    plan = max(plans, key=lambda plan: plan.objective)
     if broken := check_tasks(valid, plan):
         record = replace(record, message=f"what runs goes on, as a plan breaks {broken[0]}")
-        plan = _plan(whole, found._replace(stop=StopReason.ERROR), stay, gap, record)
+        plan = dataclasses.replace(plans[1], stop=StopReason.ERROR, record=record)
     return dataclasses.replace(plan, record=replace(plan.record, total_s=until.elapsed()))
 
 
@@ -111,7 +112,7 @@ def _plan(
 ) -> TaskPlan:
     """Return the plan of some pairs, with the bound and prices that were found."""
     objective = worth_of(whole.round, *pairs)
-    closed = found.stop is not StopReason.ERROR and closes(found.bound, objective, gap)
+    closed = closes(found.bound, objective, gap)
     return TaskPlan(
         task=pairs[0],
         node=pairs[1],
@@ -122,12 +123,3 @@ def _plan(
         stop=StopReason.GAP if closed else found.stop,
         record=record,
     )
-
-
-def _placed(whole: TaskModel, way: Rows, job: Rows, node: Rows) -> tuple[Rows, Rows]:
-    """Return the pairs of a task and a node of the round for jobs on nodes of the model."""
-    task = np.full(len(way), -1)
-    for form, tasks in zip(whole.model.forms, whole.tasks, strict=True):
-        runs = np.flatnonzero(way[form.jobs] >= 0)
-        task[form.jobs[runs]] = tasks[runs, way[form.jobs[runs]]]
-    return by_task(task[job], whole.node[node])

@@ -47,7 +47,7 @@ class Board:
         """
         jobs, self.model, self.now = len(model.group), model, now
         self.unit, self.tight = unit, tight**16
-        self.owner = np.arange(len(model.count)).repeat(model.count)
+        self.owner = model.owner
         self.free = model.capacity[self.owner] * (1 + TOLERANCE)
         self._scale = np.where(model.capacity > 0, model.capacity, 1.0)
         seats, self.out = np.ones(jobs, dtype=np.int64), np.zeros(jobs)
@@ -188,8 +188,8 @@ class Board:
         cost[who] = summed[end[who]] - summed[start[who]]
         return cost, seats, start, end
 
-    def exchange(self, nodes: Rows) -> float:
-        """Let one job or none leave each of some nodes for what fills it best; return the gain.
+    def exchange(self, nodes: Rows) -> None:
+        """Let one job or none leave each of some nodes for what fills it best.
 
         Jobs that have no place fill nodes, by their value for the shares of the room that they
         take. Only exchanges that gain value are made.
@@ -197,7 +197,7 @@ class Board:
         checkpoint()
         books = self._books(DEPTH * len(nodes))
         if not books:
-            return 0.0
+            return
         ways, jobs, values, tops = zip(*books, strict=True)
         top, deep = np.array(tops), np.array([len(own) for own in jobs])
         slot = np.array([int(self.model.forms[f].slot[w, 0]) for f, w in ways])
@@ -233,7 +233,6 @@ class Board:
         for b in np.unique(book[good]):
             at = np.flatnonzero(good & (book == b))
             self.take(got[at], target[at, None], ways[b][1], self.model.size[slot[b]], value[at])
-        return float(won[fine].sum())
 
     def _books(self, depth: float) -> list[tuple[tuple[int, int], Rows, Floats, float]]:
         """Return (form, way), jobs without a place, the best first, values, and that at a depth."""

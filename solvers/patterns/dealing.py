@@ -214,8 +214,7 @@ def patched(priced: SlotPrices, seats: Seats, way: Rows) -> Seats:
     nodes so far are the answer.
     """
     model = priced.model
-    free = model.capacity.repeat(model.count, axis=0) * (1 + TOLERANCE)
-    owner = np.arange(len(model.count)).repeat(model.count)
+    free = model.capacity[model.owner] * (1 + TOLERANCE)
     open_nodes, held = np.unique(seats.node[seats.job < 0]), seats.job >= 0
     seats = Seats(seats.node[held], seats.slot[held], seats.job[held])
     for r in range(free.shape[1]):
@@ -229,7 +228,7 @@ def patched(priced: SlotPrices, seats: Seats, way: Rows) -> Seats:
     smallest = size.min(axis=0, initial=np.inf)
     with suppress(OutOfTimeError):
         for n in watched(open_nodes[(smallest <= free[open_nodes]).all(axis=1)].tolist()):
-            near = offered[owner[n]]
+            near = offered[model.owner[n]]
             near = near[(way[job[near]] < 0) & (size[near] <= free[n]).all(axis=1)]
             while len(near):
                 i, near = int(near[0]), near[1:]

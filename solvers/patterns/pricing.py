@@ -56,10 +56,10 @@ class SlotPrices:
 def bound_at(model: NodeModel, prices: Floats, tops: Floats) -> float:
     """Return D at prices of slots, rounded up; `tops` bound the worth of a node of each class."""
     terms, size = [float(n * top) for n, top in zip(model.count, tops, strict=True)], 0.0
-    for form, gains in zip(model.forms, model.surpluses(prices), strict=True):
-        terms += gains.tolist()
+    for form in model.forms:
+        terms += form.net(prices).max(axis=1).tolist()
         most = float(np.abs(form.cost(prices)).max())
-        size += float(np.abs(form.value).max(axis=1).sum()) + most * len(gains)
+        size += float(np.abs(form.value).max(axis=1).sum()) + most * len(form.jobs)
     terms += (others := model.coupling.worth(prices[len(model.size) :])).tolist()
     size += float(np.abs(others).sum())
     return math.fsum(terms) + ROUNDING * (size + float(model.count @ tops))

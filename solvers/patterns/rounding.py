@@ -135,9 +135,6 @@ def laid(priced: SlotPrices) -> Ranges:
         nodes[k] += todo
     wanted = np.maximum(model.wanted(priced.prices) - (model.demand - left), 0.0)
     more = sequence(priced.sacks, priced.prices, np.minimum(wanted, left), nodes)
-    for k, pattern, n in more:
-        left[priced.sacks[k].slots] -= n * pattern
-        nodes[k] -= n
     rows = {k: k for k in range(len(model.count))}  # the range of the nodes left of each class
     for k, pattern, n in (*plan, *more):
         i = rows[k]

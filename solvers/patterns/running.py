@@ -80,8 +80,7 @@ class _Sums:
         self.whole, self.now, self.bonus = whole, now, 0.0
         self.running, most = np.unique(now.job), whole.round.most_disrupted
         self.must = 0 if most is None else max(0, len(self.running) - most)  # that have to stay
-        self.staying = staying_model(whole, now)
-        self.model = self.staying.model
+        self.model = staying_model(whole, now)
         self.prices: Floats = np.zeros(len(self.model.size))
         self.unit: Floats = np.zeros_like(self.model.capacity)
         self.amount: Floats = np.zeros(self.model.supplied.shape)
@@ -208,9 +207,6 @@ def _exchange(board: Board) -> None:
 
 def _pairs(whole: TaskModel, now: Running, board: Board) -> tuple[Rows, Rows]:
     """Return the pairs of a task and a node of the round, sorted."""
-    task = np.where(board.stays, now.task, -1)
-    for form, tasks in zip(whole.model.forms, whole.tasks, strict=True):
-        rows = np.flatnonzero((board.way[form.jobs] >= 0) & ~board.stays[form.jobs])
-        task[form.jobs[rows]] = tasks[rows, board.way[form.jobs[rows]]]
+    task = np.where(board.stays, now.task, whole.model.picked(board.way, whole.tasks))
     seats = np.flatnonzero(board.node >= 0)
     return by_task(task[board.job[seats]], whole.node[board.node[seats]])
